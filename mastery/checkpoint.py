@@ -1,0 +1,91 @@
+"""One file that holds arrays and plain data: written atomically, with a checksum, without pickle.
+
+    mastery <version>\\n | length of header, 8 bytes | header, JSON | arrays, raw | SHA-256 of all
+
+The file is written beside its place, synced, and renamed: whoever reads it finds the old one or
+the new one, whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.errors import CheckpointError
+
+VERSION = 1
+_MAGIC = b"mastery "
+
+
+def write(path: str | Path, kind: str, meta: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write a file of this kind; on any error the file that was there stays as it was."""
+    path = Path(path)
+    described = [[name, a.dtype.str, list(a.shape)] for name, a in arrays.items()]
+    header = json.dumps({"kind": kind, "meta": meta, "arrays": described}).encode()
+    start = _MAGIC + f"{VERSION}\n".encode() + len(header).to_bytes(8, "little") + header
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    digest = hashlib.sha256()
+    try:
+        with beside.open("wb") as file:
+            for part in (start, *(np.ascontiguousarray(a).data.cast("B") if a.size else b"" for a in arrays.values())):
+                file.write(part)
+                digest.update(part)
+            file.write(digest.digest())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {path}: {error.strerror}; nothing was changed") from None
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+
+
+def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """The plain data and the arrays of a file of this kind."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
+    first, newline, rest = content.partition(b"\n")
+    if not first.startswith(_MAGIC) or not newline:
+        raise CheckpointError(f"{path} is not a file that mastery wrote")
+    if first != _MAGIC + str(VERSION).encode():
+        found = first.removeprefix(_MAGIC)[:20].decode(errors="replace")
+        raise CheckpointError(
+            f"{path} is of version {found}, and this mastery reads version {VERSION}; "
+            "use the release that wrote it"
+        )
+    body, checksum = content[:-32], content[-32:]
+    if len(rest) < 40 or hashlib.sha256(body).digest() != checksum:
+        raise CheckpointError(
+            f"{path} is damaged: it is cut short or a byte has changed; use an earlier copy"
+        )
+    length = int.from_bytes(rest[:8], "little")
+    header = json.loads(rest[8 : 8 + length])
+    if header["kind"] != kind:
+        raise CheckpointError(f"{path} holds a {header['kind']}, not a {kind}")
+    at, arrays = len(first) + 9 + length, {}
+    for name, dtype, shape in header["arrays"]:
+        size = int(np.prod(shape))
+        arrays[name] = np.frombuffer(body, np.dtype(dtype), size, at).reshape(shape) if size else np.empty(shape, dtype)
+        at += arrays[name].nbytes
+    return header["meta"], arrays
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the renaming itself last through a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

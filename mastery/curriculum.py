@@ -1,0 +1,396 @@
+"""Task and Curriculum: a min-max ordered curriculum (section 4.1), read, checked and held.
+
+A curriculum is a directed acyclic graph over tasks: an edge from A to B means that it is
+preferable to learn A before B. Each task has an estimate of the lowest and highest mean return
+that a learner can get on it. Tasks are held in topological order, level by level, as columns
+(names, minimum, maximum, edges), so that a curriculum of a million tasks stays small.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.errors import CurriculumError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something that can be trained on.
+
+    name: how the task is called, unique in its curriculum.
+    minimum, maximum: estimates of the lowest and the highest mean return a learner can get
+        (m̂ and M̂). If in doubt, take a minimum that is rather high and a maximum that is rather
+        low: both are corrected by what is seen.
+    after: names of the tasks that are better learned before this one.
+    settings: anything of your own, such as an environment id; `mastery` only carries it.
+    """
+
+    name: str
+    minimum: float = 0.0
+    maximum: float = 1.0
+    after: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise CurriculumError(f"a task needs a name that is not empty, not {self.name!r}")
+        for which in ("minimum", "maximum"):
+            value = getattr(self, which)
+            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+                raise CurriculumError(
+                    f"task {self.name!r}: {which} is {value!r}; it must be a finite number"
+                )
+            object.__setattr__(self, which, float(value))
+        if self.minimum >= self.maximum:
+            raise CurriculumError(
+                f"task {self.name!r}: minimum {self.minimum:g} is not below maximum "
+                f"{self.maximum:g}; they are the lowest and highest mean return to expect"
+            )
+        if isinstance(self.after, str):
+            raise CurriculumError(
+                f"task {self.name!r}: after is the text {self.after!r}; "
+                f"it must be a list of names, as in after=({self.after!r},)"
+            )
+        object.__setattr__(self, "after", tuple(dict.fromkeys(self.after)))
+        if self.name in self.after:
+            raise CurriculumError(f"task {self.name!r} lists itself in after; remove it there")
+        if not isinstance(self.settings, Mapping):
+            raise CurriculumError(
+                f"task {self.name!r}: settings is {self.settings!r}; it must be a table"
+            )
+
+
+class Curriculum:
+    """Tasks in an order: `Curriculum([Task("easy"), Task("hard", after=("easy",))])`.
+
+    names: the tasks' names in topological order; every array of this package follows it.
+    minimum, maximum: (N,) float64, the estimates m̂ and M̂ of each task.
+    level: (N,) int32, the longest way from a task without predecessors; never decreases.
+    edges: (E, 2) int64, one row [before, after] for each edge, sorted.
+    """
+
+    names: tuple[str, ...]
+    minimum: NDArray[np.float64]
+    maximum: NDArray[np.float64]
+    level: NDArray[np.int32]
+    edges: NDArray[np.int64]
+    settings: dict[str, Mapping[str, Any]]
+    name: str
+
+    def __init__(self, tasks: Iterable[Task], name: str = "curriculum") -> None:
+        given: dict[str, int] = {}
+        minimum, maximum, after = [], [], []
+        settings: dict[str, Mapping[str, Any]] = {}
+        for task in tasks:
+            if not isinstance(task, Task):
+                raise CurriculumError(f"a curriculum is made of Task, not of {task!r}")
+            if task.name in given:
+                raise CurriculumError(f"two tasks are named {task.name!r}; rename one of them")
+            given[task.name] = len(given)
+            minimum.append(task.minimum)
+            maximum.append(task.maximum)
+            after.append(task.after)
+            if task.settings:
+                settings[task.name] = dict(task.settings)
+        if not given:
+            raise CurriculumError("the curriculum has no task; give it at least one")
+
+        level, befores = _levels(given, after)
+        order = np.argsort(level, kind="stable")  # by level, then as they were given
+        position = np.empty(len(order), np.int64)
+        position[order] = np.arange(len(order))
+        given_names = list(given)
+        ends = np.repeat(np.arange(len(after)), [len(names) for names in after])
+        edges = np.stack([position[befores], position[ends]], axis=1)
+
+        self.name = name
+        self.names = tuple(given_names[i] for i in order)
+        self.minimum = _frozen(np.array(minimum)[order])
+        self.maximum = _frozen(np.array(maximum)[order])
+        self.level = _frozen(level[order])
+        self.edges = _frozen(edges[np.lexsort((edges[:, 0], edges[:, 1]))])
+        self.settings = settings
+
+    @classmethod
+    def load(cls, source: str | Path) -> Curriculum:
+        """Read a curriculum that ships (`"key-corridor"`), or a `.toml` or `.json` file."""
+        path = Path(source)
+        if str(source) in shipped():
+            resource = files("mastery") / "curricula" / f"{source}.toml"
+            return cls.from_toml(resource.read_text("utf-8"), name=str(source))
+        if path.suffix not in (".toml", ".json"):
+            raise CurriculumError(
+                f"there is no curriculum {str(source)!r}{did_you_mean(str(source), shipped())}"
+                " (a file must end in .toml or .json)"
+            )
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise CurriculumError(f"cannot read {path}: {reason}") from None
+        read = cls.from_toml if path.suffix == ".toml" else cls.from_json
+        try:
+            return read(text, name=path.stem)
+        except CurriculumError as error:
+            raise CurriculumError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_toml(cls, text: str, name: str = "curriculum") -> Curriculum:
+        """Read the TOML form: a table `[tasks.NAME]` for each task, and `[defaults]` for all."""
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise CurriculumError(f"not valid TOML: {error}") from None
+        _known_keys(document, ("name", "description", "defaults", "tasks"), "the file")
+        defaults = _table(document.get("defaults", {}), "[defaults]")
+        _known_keys(defaults, ("minimum", "maximum"), "[defaults]")
+        tasks = []
+        for task_name, entry in _table(document.get("tasks", {}), "[tasks]").items():
+            where = f"task {task_name!r}"
+            entry = {**defaults, **_table(entry, where)}
+            _known_keys(entry, ("minimum", "maximum", "after", "settings"), where)
+            tasks.append(Task(task_name, **{**entry, "after": _names(entry, where)}))
+        return cls(tasks, name=str(document.get("name", name)))
+
+    @classmethod
+    def from_json(cls, text: str, name: str = "curriculum") -> Curriculum:
+        """Read the form of the paper's authors:
+        `{"nodes": {name: {"id", "min", "max"}}, "edges": [[before, after], …]}`.
+
+        `id` becomes the setting `env`. A node that no edge mentions is kept.
+        """
+        try:
+            document = json.loads(text, object_pairs_hook=_no_duplicates)
+        except json.JSONDecodeError as error:
+            raise CurriculumError(f"not valid JSON: {error}") from None
+        _known_keys(_table(document, "the file"), ("nodes", "edges"), "the file")
+        nodes = _table(document.get("nodes", {}), "nodes")
+        after: dict[str, list[str]] = {name: [] for name in nodes}
+        edges = document.get("edges", [])
+        if not isinstance(edges, list):
+            raise CurriculumError("edges must be a list of pairs [before, after]")
+        for edge in edges:
+            if not (isinstance(edge, list) and len(edge) == 2 and all(type(e) is str for e in edge)):
+                raise CurriculumError(f"edge {edge!r} is not a pair of names [before, after]")
+            if edge[1] not in after:
+                raise CurriculumError(
+                    f"edge {edge!r} names {edge[1]!r}, and there is no such node"
+                    f"{did_you_mean(edge[1], nodes)}"
+                )
+            after[edge[1]].append(edge[0])
+        tasks = []
+        for node, entry in nodes.items():
+            _known_keys(_table(entry, f"node {node!r}"), ("id", "min", "max"), f"node {node!r}")
+            tasks.append(
+                Task(
+                    node,
+                    minimum=entry.get("min", 0.0),
+                    maximum=entry.get("max", 1.0),
+                    after=tuple(after[node]),
+                    settings={"env": entry["id"]} if "id" in entry else {},
+                )
+            )
+        return cls(tasks, name=name)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self[name] for name in self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._positions
+
+    def __getitem__(self, name: str) -> Task:
+        i = self.index(name)
+        return Task(
+            name,
+            float(self.minimum[i]),
+            float(self.maximum[i]),
+            tuple(self.names[j] for j in self.predecessors(i)),
+            self.settings.get(name, {}),
+        )
+
+    def index(self, name: str) -> int:
+        """Where a task stands in `names` and in every array."""
+        try:
+            return self._positions[name]
+        except (KeyError, TypeError):
+            hint = did_you_mean(str(name), self.names)
+            raise CurriculumError(f"there is no task {name!r}{hint}") from None
+
+    def predecessors(self, i: int) -> NDArray[np.int64]:
+        """The positions of the tasks with an edge to task i."""
+        start, stop = np.searchsorted(self.edges[:, 1], [i, i + 1])
+        return self.edges[start:stop, 0]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of what decides how the curriculum is taught: names, bounds and edges."""
+        digest = hashlib.sha256()
+        for name in self.names:
+            digest.update(name.encode() + b"\0")
+        for column in (self.minimum, self.maximum, self.edges):
+            digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole curriculum as plain data; `from_dict` reads it back."""
+        return {
+            "name": self.name,
+            "names": list(self.names),
+            "minimum": self.minimum.tolist(),
+            "maximum": self.maximum.tolist(),
+            "edges": self.edges.tolist(),
+            "settings": {name: dict(value) for name, value in self.settings.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Curriculum:
+        names = data["names"]
+        after: list[list[str]] = [[] for _ in names]
+        for before, end in data["edges"]:
+            after[end].append(names[before])
+        columns = zip(names, data["minimum"], data["maximum"], after, strict=True)
+        settings = data["settings"]
+        tasks = (Task(n, low, high, tuple(a), settings.get(n, {})) for n, low, high, a in columns)
+        return cls(tasks, name=data["name"])
+
+    def to_toml(self) -> str:
+        """The TOML form, which `load` reads back."""
+        lines = [f"name = {_toml(self.name)}"]
+        for task in self:
+            lines += ["", f"[tasks.{_toml_key(task.name)}]"]
+            lines += [f"minimum = {_toml(task.minimum)}", f"maximum = {_toml(task.maximum)}"]
+            if task.after:
+                lines.append(f"after = {_toml(list(task.after))}")
+            if task.settings:
+                lines.append(f"settings = {_toml(dict(task.settings))}")
+        return "\n".join(lines) + "\n"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Curriculum):
+            return NotImplemented
+        return self.fingerprint == other.fingerprint and self.settings == other.settings
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"<Curriculum {self.name!r}: {len(self)} tasks, {len(self.edges)} edges>"
+
+
+def shipped() -> list[str]:
+    """The names of the curricula that come with the package."""
+    folder = files("mastery") / "curricula"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name[-5:] == ".toml")
+
+
+def _levels(
+    given: dict[str, int], after: list[tuple[str, ...]]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Each task's level, and the position of each predecessor, in the order of `after`."""
+    befores: list[int] = []
+    successors: list[list[int]] = [[] for _ in after]
+    waiting = [len(names) for names in after]
+    for i, names in enumerate(after):
+        for before in names:
+            j = given.get(before)
+            if j is None:
+                name = next(n for n, k in given.items() if k == i)
+                raise CurriculumError(
+                    f"task {name!r} lists {before!r} in after, and there is no such task"
+                    f"{did_you_mean(str(before), given)}"
+                )
+            befores.append(j)
+            successors[j].append(i)
+    level = [0] * len(after)
+    ready = [i for i, n in enumerate(waiting) if n == 0]
+    for i in ready:  # grows while it is read
+        for j in successors[i]:
+            level[j] = max(level[j], level[i] + 1)
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                ready.append(j)
+    if len(ready) < len(after):
+        raise CurriculumError(_cycle(given, after, {i for i, n in enumerate(waiting) if n > 0}))
+    return np.array(level, np.int32), np.array(befores, np.int64)
+
+
+def _cycle(given: dict[str, int], after: list[tuple[str, ...]], stuck: set[int]) -> str:
+    names = list(given)
+    path, i = [], min(stuck)
+    while i not in path:
+        path.append(i)
+        i = next(given[name] for name in after[i] if given[name] in stuck)
+    loop = [names[j] for j in reversed([*path[path.index(i) :], i])]
+    return f"the order of the tasks has a cycle: {' → '.join(loop)}; remove one of these edges"
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise CurriculumError(f"{where} is {value!r}; it must be a table")
+    return value
+
+
+def _names(entry: dict[str, Any], where: str) -> tuple[str, ...]:
+    after = entry.get("after", [])
+    if not isinstance(after, list) or not all(isinstance(name, str) for name in after):
+        raise CurriculumError(f"{where}: after is {after!r}; it must be a list of names")
+    return tuple(after)
+
+
+def _known_keys(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key not in known:
+            hint = did_you_mean(key, known)
+            extra = " (your own settings go under settings)" if "settings" in known else ""
+            raise CurriculumError(f"{where} has a key {key!r} that means nothing{hint}{extra}")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in table:
+            raise CurriculumError(f"the key {key!r} is there twice; remove or rename one of them")
+        table[key] = value
+    return table
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML; JSON's text and numbers are TOML's, but for the tables."""
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_toml_key(k)} = {_toml(v)}" for k, v in value.items())
+        return f"{{ {inside} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(v) for v in value)}]"
+    if isinstance(value, bool | int | float | str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value)  # dates and times
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)

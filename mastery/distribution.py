@@ -1,0 +1,83 @@
+"""Attention -> probabilities: the A2D converters (sections 2.2 and 3), and how to draw from them.
+
+A converter is a NamedTuple of hyper-parameters that maps an attention (N,) to a distribution (N,).
+`uniforms` (N,) in [0, 1) break the ties of argmax.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Array = Any  # a NumPy or a JAX array
+
+
+class Prop(NamedTuple):
+    """Δ^gProp(a) = (1 − ε) Δ^Prop(a) + ε u, with Δ^Prop(a)_c = a_c / Σ a_c'. Prop is ε = 0.
+
+    No attention anywhere gives the uniform distribution u.
+    """
+
+    epsilon: Array
+
+    random = False
+
+    def convert(self, a: Array, uniforms: Array) -> Array:
+        n, total = a.shape[0], a.sum()
+        none = total == 0
+        scale = (1 - self.epsilon) / (total + none)
+        return a * scale + (self.epsilon + (1 - self.epsilon) * none) / n
+
+
+class Amax(NamedTuple):
+    """Δ^gAmax(a) = (1 − ε) Δ^Amax(a) + ε u, with Δ^Amax(a)_c = 1 for the largest a_c. Amax is ε = 0.
+
+    One of several largest is chosen at random.
+    """
+
+    epsilon: Array
+
+    random = True
+
+    def convert(self, a: Array, uniforms: Array) -> Array:
+        xp = a.__array_namespace__()
+        chosen = xp.argmax(xp.where(a == a.max(), uniforms, -1.0))
+        one = (xp.arange(a.shape[0]) == chosen).astype(a.dtype)
+        return (1 - self.epsilon) * one + self.epsilon / a.shape[0]
+
+
+class Boltzmann(NamedTuple):
+    """Δ^Boltz(a)_c = exp(a_c / τ) / Σ exp(a_c' / τ)."""
+
+    temperature: Array
+
+    random = False
+
+    def convert(self, a: Array, uniforms: Array) -> Array:
+        xp = a.__array_namespace__()
+        e = xp.exp((a - a.max()) / self.temperature)  # the same ratios, and no overflow
+        return e / e.sum()
+
+
+Converter = Prop | Amax | Boltzmann
+
+
+def cumulative(probabilities: Array) -> Array:
+    """(N,): running sums that end in exactly 1 and do not grow where the probability is 0."""
+    sums = probabilities.__array_namespace__().cumulative_sum(probabilities)
+    return sums / sums[-1]
+
+
+def draw(cumulative: Array, uniforms: Array) -> Array:
+    """For each uniform in [0, 1), a task; tasks of probability 0 are never drawn."""
+    return cumulative.__array_namespace__().searchsorted(cumulative, uniforms, side="right")
+
+
+def allocate(cumulative: Array, n: int, uniform: Array) -> Array:
+    """(N,) integers with sum n and mean n·p_c each (systematic sampling).
+
+    n points at equal distance, shifted together by one uniform, fall into the tasks' intervals of
+    the cumulative distribution; so each number is n·p_c rounded down or up.
+    """
+    xp = cumulative.__array_namespace__()
+    points = xp.ceil(n * cumulative - uniform)
+    return xp.diff(points, prepend=xp.zeros_like(points[:1])).astype(xp.int64)

@@ -1,0 +1,194 @@
+"""Sums and minima along the edges of a curriculum, for three tasks or a million.
+
+`Dense` holds matrices: few array operations, any of which can be batched (a run with edges and
+a run without are one `vmap`). `Layered` holds lists of neighbours, level by level: linear in tasks
+and edges. Both are plain data with the same three functions; `make_graph` picks one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.curriculum import Curriculum
+
+Array = Any  # a NumPy or a JAX array
+DENSE_LIMIT = 48  # tasks; from about here on, lists are faster than matrices
+
+
+class Dense(NamedTuple):
+    """The order of a small curriculum as matrices."""
+
+    ancestors: Array  # (N, N) bool: [c, c'] is true when c' is an ancestor of c
+    successors: Array  # (N, N) bool: [c, c'] is true when c → c'
+    has_successor: Array  # (N, 1) float: 1 where there is one, else 0
+    share: Array  # (N, N): [c, c'] is the part of a_c' that c gets in a'', by eq. 2 and 3
+
+    def learnability(self, mastery: Array) -> Array:
+        """M_{Anc c} = min of M_c' over the ancestors c' of c; 1 if c has none (section 4.1)."""
+        return mastery.__array_namespace__().where(self.ancestors, mastery, 1.0).min(axis=-1)
+
+    def successors_min(self, mastery: Array) -> Array:
+        """M_{Succ c} = min of M_c' over the successors c' of c; 0 if c has none (eq. 1)."""
+        xp = mastery.__array_namespace__()
+        return xp.where(self.successors, mastery, self.has_successor).min(axis=-1)
+
+    def redistribute(self, a: Array) -> Array:
+        """a'' = (1 − γ_succ) a' + γ_succ S a'  (eq. 3),  a' = (1 − γ_pred) a + γ_pred P a'  (eq. 2),
+
+        with S[c, c'] = 1 / n_{c'→} where c' → c and P[c, c'] = 1 / n_{→c'} where c → c'.
+        Solved for a'' once and for all when the matrices are made.
+        """
+        # not `@` under JAX: some devices compute it with fewer digits
+        return (self.share * a).sum(axis=-1) if hasattr(a, "at") else self.share @ a
+
+
+class Neighbours(NamedTuple):
+    """Some tasks, each with its neighbours in a column, padded with N."""
+
+    tasks: Array  # (n,) int64
+    neighbours: Array  # (d, n) int64
+
+
+class Layered(NamedTuple):
+    """The order of a large curriculum as lists of neighbours."""
+
+    climb: tuple[Neighbours, ...]  # predecessors, from the second level to the last
+    descend: tuple[Neighbours, ...]  # successors, from the last level but one to the first
+    predecessors: tuple[Neighbours, ...]  # the same for all levels at once
+    successors: tuple[Neighbours, ...]
+    before: Array  # (N,): max(n_{→c}, 1)
+    after: Array  # (N,): max(n_{c→}, 1)
+    gamma_pred: Array
+    gamma_succ: Array
+
+    def learnability(self, mastery: Array) -> Array:
+        xp = mastery.__array_namespace__()
+        least = xp.concat([mastery, xp.ones_like(mastery[:1])])  # of a task and its ancestors
+        above = xp.ones_like(mastery)
+        for tasks, predecessors in self.climb:
+            found = least[predecessors].min(axis=0)
+            above = _put(above, tasks, found)
+            least = _put(least, tasks, xp.minimum(mastery[tasks], found))
+        return above
+
+    def successors_min(self, mastery: Array) -> Array:
+        xp = mastery.__array_namespace__()
+        padded = xp.concat([mastery, xp.ones_like(mastery[:1])])
+        least = xp.zeros_like(mastery)
+        for tasks, successors in self.successors:
+            least = _put(least, tasks, padded[successors].min(axis=0))
+        return least
+
+    def redistribute(self, a: Array) -> Array:
+        """Eq. 2:  a'_c  = (1 − γ_pred) a_c  + Σ_{c→c'} γ_pred / n_{→c'} a'_c'
+        Eq. 3:  a''_c = (1 − γ_succ) a'_c + Σ_{c'→c} γ_succ / n_{c'→} a'_c'
+        """
+        xp = a.__array_namespace__()
+        none = xp.zeros_like(a[:1])
+        given = xp.concat([(1 - self.gamma_pred) * a / self.before, none])  # a'_c / n_{→c}
+        for tasks, successors in self.descend:
+            more = self.gamma_pred * given[successors].sum(axis=0) / self.before[tasks]
+            given = _put(given, tasks, given[tasks] + more)
+        a = given[:-1] * self.before
+        given = xp.concat([a / self.after, none])
+        collected = xp.zeros_like(a)
+        for tasks, predecessors in self.predecessors:
+            collected = _put(collected, tasks, given[predecessors].sum(axis=0))
+        return (1 - self.gamma_succ) * a + self.gamma_succ * collected
+
+
+Graph = Dense | Layered
+
+
+def make_graph(
+    curriculum: Curriculum,
+    gamma_pred: float = 0.0,
+    gamma_succ: float = 0.0,
+    dense: bool | None = None,
+) -> Graph:
+    """The order of a curriculum, as matrices when it is small (or `dense` says so)."""
+    if dense is None:
+        dense = len(curriculum) <= DENSE_LIMIT
+    return (_dense if dense else _layered)(curriculum, gamma_pred, gamma_succ)
+
+
+def _dense(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> Dense:
+    n = len(curriculum)
+    before, after = curriculum.edges.T
+    successors = np.zeros((n, n), bool)
+    successors[before, after] = True
+    ancestors = np.zeros((n, n), bool)
+    for c in range(n):  # in topological order, so that the predecessors are complete
+        for p in curriculum.predecessors(c):
+            ancestors[c] |= ancestors[p]
+            ancestors[c, p] = True
+    P = successors / np.maximum(successors.sum(axis=0), 1)
+    S = (successors / np.maximum(successors.sum(axis=1, keepdims=True), 1)).T
+    one = np.eye(n)
+    eq2 = np.linalg.solve(one - gamma_pred * P, (1 - gamma_pred) * one)
+    eq3 = (1 - gamma_succ) * one + gamma_succ * S
+    has_successor = successors.any(axis=1, keepdims=True).astype(float)
+    return Dense(ancestors, successors, has_successor, eq3 @ eq2)
+
+
+def _layered(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> Layered:
+    n, level = len(curriculum), curriculum.level
+    before, after = curriculum.edges.T
+    starts = np.searchsorted(level, np.arange(level[-1] + 2))
+    spans = list(zip(starts[:-1], starts[1:], strict=True))
+    predecessors, successors = _Lists(after, before, n), _Lists(before, after, n)
+    return Layered(
+        climb=tuple(g for span in spans for g in predecessors.groups(*span)),
+        descend=tuple(g for span in reversed(spans) for g in successors.groups(*span)),
+        predecessors=tuple(predecessors.groups(0, n)),
+        successors=tuple(successors.groups(0, n)),
+        before=np.maximum(predecessors.degree, 1).astype(float),
+        after=np.maximum(successors.degree, 1).astype(float),
+        gamma_pred=gamma_pred,
+        gamma_succ=gamma_succ,
+    )
+
+
+class _Lists:
+    """The neighbours of every task, from pairs (task, neighbour)."""
+
+    def __init__(self, tasks: NDArray[Any], neighbours: NDArray[Any], n: int) -> None:
+        self.sorted = neighbours[np.argsort(tasks, kind="stable")]
+        self.degree = np.bincount(tasks, minlength=n)
+        self.first = np.cumsum(self.degree) - self.degree
+        self.pad = n
+
+    def groups(self, start: int, stop: int) -> list[Neighbours]:
+        """Tasks of like degree together, so that padding never doubles the work by much."""
+        groups: list[NDArray[np.int64]] = []
+        overhead = 1000  # elements that cost as much as one more group
+        wasted = 0
+        degree = self.degree[start:stop]
+        for bits in range(int(degree.max(initial=0)).bit_length()):  # degrees 2^bits … 2^(bits+1)−1
+            inside = start + np.flatnonzero((degree >> bits) == 1)
+            if not len(inside):
+                continue
+            if groups:
+                wasted = len(groups[-1]) * (2 << bits)
+            if groups and wasted < overhead:
+                groups[-1] = np.concatenate([groups[-1], inside])
+            else:
+                groups.append(inside)
+        return [self._columns(np.sort(tasks)) for tasks in groups]
+
+    def _columns(self, tasks: NDArray[np.int64]) -> Neighbours:
+        degree = self.degree[tasks]
+        row = np.arange(degree.max())[:, None]
+        at = np.minimum(self.first[tasks] + row, len(self.sorted) - 1)
+        return Neighbours(tasks, np.where(row < degree, self.sorted[at], self.pad))
+
+
+def _put(x: Array, index: Array, values: Array) -> Array:
+    """x with x[index] = values; in place under NumPy, for arrays made in the caller."""
+    if hasattr(x, "at"):  # JAX
+        return x.at[index].set(values)
+    x[index] = values
+    return x

@@ -1,0 +1,199 @@
+"""Program = distribution ∘ attention ∘ progress: what to train on, given the returns so far.
+
+A program is three pure functions over arrays:
+
+    init(noise)                             -> state
+    observe(state, returns, seen, noise)    -> state after one more time-step
+    distribution(state)                     -> probabilities (N,)
+
+`noise` (3, N) holds uniforms in [0, 1), fresh at each time-step; it also says which kind of array
+is wanted, NumPy's or JAX's. `Program` and `State` are NamedTuples of arrays and numbers, so they go
+through `jax.jit`, `jax.vmap` (over hyper-parameters, graphs, seeds) and `jax.lax.scan` as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from mastery.attention import Attention, Learned, View, mastering_rate
+from mastery.distribution import Converter, cumulative, draw
+from mastery.graph import Graph
+from mastery.progress import Estimator, History
+from mastery.tree import tree_map
+
+Array = Any  # a NumPy or a JAX array
+
+
+class ProgramLike(Protocol):
+    """What a program of your own must have; `check_program` tells whether it is right."""
+
+    def init(self, noise: Array) -> Any: ...
+
+    def observe(self, state: Any, returns: Array, seen: Array, noise: Array) -> Any: ...
+
+    def distribution(self, state: Any) -> Array: ...
+
+
+class Tasks(NamedTuple):
+    """What is remembered of each task by itself; tasks are the last axis of every array."""
+
+    history: History
+    mean: Array  # (N,): r̄_c, the running mean return, in [m̄_c, M̄_c]
+    minimum: Array  # (N,): m̄_c, the running minimum mean return
+    maximum: Array  # (N,): M̄_c, the running maximum mean return
+    progress: Array  # (N,) or (K, N): the estimator's memory
+
+    def take(self, tasks: Any) -> Tasks:
+        """Some tasks, or with a number one of them."""
+        history = History(*(x[..., tasks] for x in self.history))
+        return Tasks(history, *(x[..., tasks] for x in self[1:]))
+
+    def put(self, tasks: Any, values: Tasks) -> None:
+        """Write `values` over some tasks, in place: NumPy only, for arrays one owns."""
+        for x, value in zip((*self.history, *self[1:]), (*values.history, *values[1:]), strict=True):
+            x[..., tasks] = value
+
+
+class State(NamedTuple):
+    """Everything a program knows at a time-step."""
+
+    t: Array  # () int32: how many time-steps have been observed
+    tasks: Tasks
+    attention: Any  # the attention's memory, if it has one
+    held: Array  # () int32: the task that is trained on for K steps, if the estimator wants it
+    noise: Array  # (3, N) uniforms of this time-step: estimator, ties, task to hold; or (0, N)
+
+
+class Factors(NamedTuple):
+    """Why each task has its probability; each (N,)."""
+
+    mastery: Array  # M_c
+    learnability: Array  # M_{Anc c}
+    progress: Array  # β_c
+    attention: Array  # a_c
+    redistributed: Array  # a''_c
+    probability: Array  # d_c
+
+
+class Program(NamedTuple):
+    """A program over a curriculum; `Recipe` makes one from names and settings."""
+
+    progress: Estimator
+    attention: Attention
+    converter: Converter
+    window: Array  # () int: K; at most the number of slots that `init` made
+    minimum: Array  # (N,): m̂_c
+    maximum: Array  # (N,): M̂_c
+    graph: Graph
+
+    @property
+    def random(self) -> bool:
+        """Whether noise makes any difference."""
+        return self.progress.random or self.converter.random or self.progress.holds
+
+    def init(self, noise: Array, slots: int | None = None) -> State:
+        """The state before anything was observed.
+
+        slots: room for returns of each task, K by default. Give it when K is not a plain number,
+        as in a `vmap` over programs with different windows.
+        """
+        xp = noise.__array_namespace__()
+        zeros = xp.zeros_like(noise[0])
+        empty = xp.zeros((slots or int(self.window), zeros.shape[0]), dtype=zeros.dtype)
+        count = zeros.astype(xp.int32)
+        history = History(empty, xp.zeros_like(empty, dtype=xp.int32), count)
+        low, high = zeros + self.minimum, zeros + self.maximum
+        tasks = Tasks(history, low + 0.0, low, high, self.progress.init(history))
+        state = State(
+            t=xp.zeros((), dtype=xp.int32),
+            tasks=tasks,
+            attention=self.attention.init(zeros),
+            held=xp.zeros((), dtype=xp.int32),
+            noise=noise if self.random else noise[:0],
+        )
+        return self._hold(state, True) if self.progress.holds else state
+
+    def observe(self, state: State, returns: Array, seen: Array, noise: Array) -> State:
+        """One time-step: `returns` (N,) of the tasks where `seen` (N,) is true."""
+        xp = state.tasks.mean.__array_namespace__()
+        recorded = self.record(state.tasks, returns, state.t + 1)
+        tasks = tree_map(lambda new, old: xp.where(seen, new, old), recorded, state.tasks)
+        return self.advance(state, tasks, seen, noise)
+
+    def record(self, tasks: Tasks, returns: Array, t: Array) -> Tasks:
+        """The part of `observe` that concerns each task by itself, for tasks with a return.
+
+            r̄_c = (r_{t_1} + … + r_{t_K}) / K,  m̄_c = min(r̄_c, m̄_c),  M̄_c = max(r̄_c, M̄_c)
+
+        (section 4.1). With fewer than K returns r̄ is the mean of those there are, cut to
+        [m̄, M̄], which therefore stand still.
+        """
+        before, _, low, high, memory = tasks
+        xp = low.__array_namespace__()
+        after = before.write(returns, t, self.window)
+        n = after.size(self.window)
+        mean = after.returns.sum(axis=0) / n
+        mean = xp.where(n < self.window, xp.minimum(xp.maximum(mean, low), high), mean)
+        return Tasks(
+            after,
+            mean,
+            xp.minimum(mean, low),
+            xp.maximum(mean, high),
+            self.progress.observe(memory, before, after, t, self.window),
+        )
+
+    def advance(self, state: State, tasks: Tasks, seen: Array, noise: Array) -> State:
+        """The part of `observe` that concerns all tasks together."""
+        t = state.t + 1
+        noise = noise if self.random else state.noise
+        new = State(t, tasks, state.attention, state.held, noise)
+        if self.attention.learns:
+            learned = Learned(
+                t, seen, self.distribution(state), tasks.progress, tasks.history.count - 1
+            )
+            memory = self.attention.advance(state.attention, self.view(new), learned)
+            new = new._replace(attention=memory)
+        if self.progress.holds:
+            new = self._hold(new, t % self.window == 0)
+        return new
+
+    def view(self, state: State) -> View:
+        history, mean, low, high, memory = state.tasks
+        uniforms = state.noise[0] if self.random else mean
+        beta = self.progress.estimate(memory, history, uniforms, self.window)
+        return View(mastering_rate(mean, low, high), beta, self.graph)
+
+    def distribution(self, state: State) -> Array:
+        """d(t) = Δ(a(t)): the probability of each task at the next time-step."""
+        if self.progress.holds:
+            xp = state.tasks.mean.__array_namespace__()
+            one = xp.arange(state.tasks.mean.shape[0]) == state.held
+            return one.astype(state.tasks.mean.dtype)
+        return self._converted(state)
+
+    def factors(self, state: State) -> Factors:
+        """The distribution with everything that led to it."""
+        view = self.view(state)
+        a = self.attention.attend(state.attention, view)
+        return Factors(
+            view.mastery,
+            self.graph.learnability(view.mastery),
+            view.progress,
+            a,
+            self.graph.redistribute(a),
+            self.distribution(state),
+        )
+
+    def _converted(self, state: State) -> Array:
+        a = self.graph.redistribute(self.attention.attend(state.attention, self.view(state)))
+        return self.converter.convert(a, state.noise[1] if self.random else a)
+
+    def _hold(self, state: State, over: Array) -> State:
+        """When K time-steps are over: close the books on the held task and draw the next one."""
+        xp = state.tasks.mean.__array_namespace__()
+        tasks, K = state.tasks, self.window
+        beta = self.progress.close(tasks.progress, tasks.history, state.held, state.t, K)  # type: ignore[union-attr]
+        beta = xp.where(over, beta, tasks.progress)
+        state = state._replace(tasks=tasks._replace(progress=beta))
+        drawn = draw(cumulative(self._converted(state)), state.noise[2, :1])[0]
+        return state._replace(held=xp.where(over, drawn.astype(state.held.dtype), state.held))

@@ -1,0 +1,203 @@
+"""Returns -> learning progress β (sections 2.2 and 3).
+
+A task's past is kept by itself, so all of this is element-wise over tasks, the last axis of every
+array, and written for tasks that have just got a return: who calls it takes only the tasks that
+were seen (or keeps the old values of the others). Arrays are NumPy's or JAX's. An estimator is a
+NamedTuple of hyper-parameters with three pure functions:
+
+    init(history)                           -> memory
+    observe(memory, before, after, t, K)    -> memory, given the history before and after a return
+    estimate(memory, history, uniforms, K)  -> β, one number a task
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Array = Any  # a NumPy or a JAX array
+
+
+class History(NamedTuple):
+    """The last K returns of each task: a ring, so that a return is one write."""
+
+    returns: Array  # (K, N) float: r_{t_1}, …, r_{t_K}, not in order; 0 where empty
+    times: Array  # (K, N) int32: t_1, …, t_K; 0 where empty
+    count: Array  # (N,) int32: how many returns there have been
+
+    def write(self, returns: Array, t: Array, K: Array) -> History:
+        xp = self.returns.__array_namespace__()
+        here = _slots(self.returns) == self.count % K
+        return History(
+            xp.where(here, returns, self.returns), xp.where(here, t, self.times), self.count + 1
+        )
+
+    def size(self, K: Array) -> Array:
+        """(N,): how many returns are held."""
+        return self.count.__array_namespace__().minimum(self.count, K)
+
+    def latest(self, K: Array) -> Array:
+        """(N,): the last return of each task; 0 where there is none."""
+        return _pick(self.returns, (self.count - 1) % K)
+
+
+def slope(history: History, t: Array, held: Array, n: Array) -> Array:
+    """β^Linreg, the slope of the linear regression of (t_1, r_{t_1}), …, (t_K, r_{t_K}).
+
+        β = Σ (t_i − t̄)(r_i − r̄) / Σ (t_i − t̄)²      over the n ≥ 1 slots that are `held`;
+
+    0 with fewer than two time-steps. Times are taken relative to t, and returns relative to one
+    of them, so that a late t costs no digits and equal returns give exactly 0. A sum that is
+    nothing but rounding error is 0 too, since eq. 1 divides by the largest |β|.
+    """
+    xp = history.returns.__array_namespace__()
+    x = (history.times - t) * held
+    x = (x - x.sum(axis=0) / n) * held  # now Σ x = 0, and r̄ drops out of Σ x (r − r̄)
+    xy = x * (history.returns - history.returns[0])
+    above, below = xy.sum(axis=0), (x * x).sum(axis=0)
+    rounding = 16 * xp.finfo(xy.dtype).eps * abs(xy).sum(axis=0)
+    # two whole time-steps that differ give Σ x² ≥ 1/2
+    return above * (abs(above) > rounding) / xp.maximum(below, 0.25)
+
+
+class Window(NamedTuple):
+    """β_c ← α β_c^Linreg + (1 − α) β_c, when c was seen (section 2.2). Linreg is α = 1."""
+
+    alpha: Array
+
+    random = False  # whether `estimate` uses its uniforms
+    holds = False  # whether one task is trained on for K time-steps
+
+    def init(self, history: History) -> Array:
+        return history.returns[0] * 0.0
+
+    def observe(self, beta: Array, before: History, after: History, t: Array, K: Array) -> Array:
+        n = after.size(K)
+        return self.alpha * slope(after, t, _slots(after.returns) < n, n) + (1 - self.alpha) * beta
+
+    def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
+        return beta
+
+
+class Online(NamedTuple):
+    """β_c ← α (r_t^c − r_{t'}^c) + (1 − α) β_c, with t' when c was seen before; 0 until then."""
+
+    alpha: Array
+
+    random = False
+    holds = False
+
+    def init(self, history: History) -> Array:
+        return history.returns[0] * 0.0
+
+    def observe(self, beta: Array, before: History, after: History, t: Array, K: Array) -> Array:
+        change = (after.latest(K) - before.latest(K)) * (before.count > 0)
+        return self.alpha * change + (1 - self.alpha) * beta
+
+    def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
+        return beta
+
+
+class Naive(NamedTuple):
+    """Train on one task for K time-steps, then β_c ← α β_c^Linreg + (1 − α) β_c over those.
+
+    The program draws and holds the task, and calls `close` when its K time-steps are over.
+    """
+
+    alpha: Array
+
+    random = False
+    holds = True
+
+    def init(self, history: History) -> Array:
+        return history.returns[0] * 0.0
+
+    def observe(self, beta: Array, before: History, after: History, t: Array, K: Array) -> Array:
+        return beta
+
+    def close(self, beta: Array, history: History, task: Array, t: Array, K: Array) -> Array:
+        xp = beta.__array_namespace__()
+        block = (_slots(history.returns) < history.size(K)) & (history.times > t - K)
+        n = xp.maximum(block.sum(axis=0), 1)
+        new = self.alpha * slope(history, t, block, n) + (1 - self.alpha) * beta
+        return xp.where(xp.arange(beta.shape[0]) == task, new, beta)
+
+    def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
+        return beta
+
+
+class Sampling(NamedTuple):
+    """β_c is drawn from the last K changes of the return, r_{t_i} − r_{t_{i−1}}; 1 before any."""
+
+    random = True
+    holds = False
+
+    def init(self, history: History) -> Array:
+        return history.returns * 0.0
+
+    def observe(self, changes: Array, before: History, after: History, t: Array, K: Array) -> Array:
+        return _write_change(changes, before, after, K)
+
+    def estimate(self, changes: Array, history: History, uniforms: Array, K: Array) -> Array:
+        xp = changes.__array_namespace__()
+        n = xp.minimum(history.count - 1, K)
+        drawn = _pick(changes, xp.minimum(xp.floor(uniforms * n), n - 1))
+        return xp.where(n > 0, drawn, 1.0)
+
+
+class Change(NamedTuple):
+    """β_c is the last change of the return: the gain of Graves et al. 2017, in returns."""
+
+    random = False
+    holds = False
+
+    def init(self, history: History) -> Array:
+        return history.returns * 0.0
+
+    def observe(self, changes: Array, before: History, after: History, t: Array, K: Array) -> Array:
+        return _write_change(changes, before, after, K)
+
+    def estimate(self, changes: Array, history: History, uniforms: Array, K: Array) -> Array:
+        return _pick(changes, (history.count - 2) % K)  # still 0 before two returns
+
+
+class Competence(NamedTuple):
+    """Competence progress (Fournier et al. 2018): the mean of the newer half of the last K
+    returns less the mean of the older half. An odd one out, the oldest, is left out."""
+
+    random = False
+    holds = False
+
+    def init(self, history: History) -> Array:
+        return history.returns[0] * 0.0
+
+    def observe(self, beta: Array, before: History, after: History, t: Array, K: Array) -> Array:
+        xp = beta.__array_namespace__()
+        age = (after.count - 1 - _slots(after.returns)) % K
+        half = after.size(K) // 2
+        sign = xp.where(age < half, 1.0, xp.where(age < 2 * half, -1.0, 0.0))
+        change = sign * (after.returns - after.returns[0])  # relative to one: equal gives exactly 0
+        return (change * (_slots(change) < K)).sum(axis=0) / xp.maximum(half, 1)
+
+    def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
+        return beta
+
+
+Estimator = Window | Online | Naive | Sampling | Change | Competence
+
+
+def _slots(ring: Array) -> Array:
+    """(K, 1): the positions in a ring; (K,) in the ring of a single task."""
+    slots = ring.__array_namespace__().arange(ring.shape[0])
+    return slots[:, None] if ring.ndim > 1 else slots
+
+
+def _pick(ring: Array, slot: Array) -> Array:
+    """(N,): from each task's ring, what stands in its slot."""
+    xp = ring.__array_namespace__()
+    return xp.where(_slots(ring) == slot, ring, 0.0).sum(axis=0)
+
+
+def _write_change(changes: Array, before: History, after: History, K: Array) -> Array:
+    xp = changes.__array_namespace__()
+    here = (_slots(changes) == (before.count - 1) % K) & (before.count > 0)
+    return xp.where(here, after.latest(K) - before.latest(K), changes)

@@ -1,0 +1,58 @@
+"""States as trees: named tuples, tuples, lists and dicts, with arrays and numbers as leaves.
+
+What `jax.tree` does, for a package that needs NumPy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """The same tree with f applied to each leaf (and to the leaves of other trees beside it)."""
+    if isinstance(tree, dict):
+        return {key: tree_map(f, value, *(r[key] for r in rest)) for key, value in tree.items()}
+    if isinstance(tree, tuple | list):
+        values = [tree_map(f, *together) for together in zip(tree, *rest, strict=True)]
+        return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
+    return f(tree, *rest)
+
+
+def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each leaf with its path, such as `tasks.history.returns`."""
+    if isinstance(tree, dict):
+        named = tree.items()
+    elif hasattr(tree, "_fields"):
+        named = zip(tree._fields, tree, strict=True)
+    elif isinstance(tree, tuple | list):
+        named = enumerate(tree)
+    else:
+        yield path, tree
+        return
+    for name, value in named:
+        yield from leaves(value, f"{path}.{name}" if path else str(name))
+
+
+def rebuild(like: Any, values: dict[str, Any]) -> Any:
+    """A tree of the shape of `like` with the given leaves; they must match in shape and dtype."""
+    remaining = dict(values)
+
+    def take(path: str, leaf: Any) -> Any:
+        if path not in remaining:
+            raise KeyError(f"{path} is missing")
+        found, expected = np.asarray(remaining.pop(path)), np.asarray(leaf)
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            raise KeyError(
+                f"{path} is {found.dtype}{list(found.shape)}, "
+                f"not {expected.dtype}{list(expected.shape)}"
+            )
+        return found.copy()
+
+    paths = iter([path for path, _ in leaves(like)])
+    tree = tree_map(lambda leaf: take(next(paths), leaf), like)
+    if remaining:
+        raise KeyError(f"{next(iter(remaining))} is not known")
+    return tree
