@@ -127,11 +127,14 @@ class Curriculum:
 
     @classmethod
     def load(cls, source: str | Path) -> Curriculum:
-        """Read a curriculum that ships (`"key-corridor"`), or a `.toml` or `.json` file."""
+        """Read a curriculum that ships (`"key-corridor"`), or a `.toml` or `.json` file; or make
+        a random one of so many tasks (`"random-200"`)."""
         path = Path(source)
         if str(source) in shipped():
             resource = files("mastery") / "curricula" / f"{source}.toml"
             return cls.from_toml(resource.read_text("utf-8"), name=str(source))
+        if number := re.fullmatch(r"random-(\d{1,7})", str(source)):
+            return cls.random(int(number[1]))
         if path.suffix not in (".toml", ".json"):
             raise CurriculumError(
                 f"there is no curriculum {str(source)!r}{did_you_mean(str(source), shipped())}"
@@ -147,6 +150,24 @@ class Curriculum:
             return read(text, name=path.stem)
         except CurriculumError as error:
             raise CurriculumError(f"{path}: {error}") from None
+
+    @classmethod
+    def random(cls, n: int, seed: int = 0, predecessors: int = 3) -> Curriculum:
+        """A layered curriculum of n tasks, about n^⅓ levels deep; each task comes after about that
+        many tasks of the level before. To try programs on; `load("random-200")` gives seed 0."""
+        if n < 1:
+            raise CurriculumError(f"a random curriculum needs at least one task, not {n}")
+        generator = np.random.default_rng(seed)
+        width = math.ceil(n / max(round(n ** (1 / 3)), 1))
+        number = generator.integers(1, 2 * predecessors, n, endpoint=False)
+        chosen = generator.random((n, 2 * predecessors - 1))
+
+        def after(i: int) -> tuple[str, ...]:
+            start = (i // width - 1) * width
+            return tuple(f"task-{start + int(u * width) + 1}" for u in chosen[i, : number[i]])
+
+        tasks = (Task(f"task-{i + 1}", after=after(i) if i >= width else ()) for i in range(n))
+        return cls(tasks, name=f"random-{n}")
 
     @classmethod
     def from_toml(cls, text: str, name: str = "curriculum") -> Curriculum:

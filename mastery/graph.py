@@ -16,6 +16,7 @@ from mastery.curriculum import Curriculum
 
 Array = Any  # a NumPy or a JAX array
 DENSE_LIMIT = 48  # tasks; from about here on, lists are faster than matrices
+BLOCK = 8192  # tasks that are worked on together, so that they stay in the processor's cache
 
 
 class Dense(NamedTuple):
@@ -57,7 +58,7 @@ class Layered(NamedTuple):
 
     climb: tuple[Neighbours, ...]  # predecessors, from the second level to the last
     descend: tuple[Neighbours, ...]  # successors, from the last level but one to the first
-    predecessors: tuple[Neighbours, ...]  # the same for all levels at once
+    predecessors: tuple[Neighbours, ...]  # the same in blocks, whatever the level
     successors: tuple[Neighbours, ...]
     before: Array  # (N,): max(n_{→c}, 1)
     after: Array  # (N,): max(n_{c→}, 1)
@@ -139,12 +140,13 @@ def _layered(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> La
     before, after = curriculum.edges.T
     starts = np.searchsorted(level, np.arange(level[-1] + 2))
     spans = list(zip(starts[:-1], starts[1:], strict=True))
+    blocks = [(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)]
     predecessors, successors = _Lists(after, before, n), _Lists(before, after, n)
     return Layered(
         climb=tuple(g for span in spans for g in predecessors.groups(*span)),
         descend=tuple(g for span in reversed(spans) for g in successors.groups(*span)),
-        predecessors=tuple(predecessors.groups(0, n)),
-        successors=tuple(successors.groups(0, n)),
+        predecessors=tuple(g for span in blocks for g in predecessors.groups(*span)),
+        successors=tuple(g for span in blocks for g in successors.groups(*span)),
         before=np.maximum(predecessors.degree, 1).astype(float),
         after=np.maximum(successors.degree, 1).astype(float),
         gamma_pred=gamma_pred,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from mastery.attention import Attention, Learned, View, mastering_rate
 from mastery.distribution import Converter, cumulative, draw
-from mastery.graph import Graph
+from mastery.graph import BLOCK, Graph
 from mastery.progress import Estimator, History
 from mastery.tree import tree_map
 
@@ -47,11 +47,6 @@ class Tasks(NamedTuple):
         """Some tasks, or with a number one of them."""
         history = History(*(x[..., tasks] for x in self.history))
         return Tasks(history, *(x[..., tasks] for x in self[1:]))
-
-    def put(self, tasks: Any, values: Tasks) -> None:
-        """Write `values` over some tasks, in place: NumPy only, for arrays one owns."""
-        for x, value in zip((*self.history, *self[1:]), (*values.history, *values[1:]), strict=True):
-            x[..., tasks] = value
 
 
 class State(NamedTuple):
@@ -116,31 +111,47 @@ class Program(NamedTuple):
     def observe(self, state: State, returns: Array, seen: Array, noise: Array) -> State:
         """One time-step: `returns` (N,) of the tasks where `seen` (N,) is true."""
         xp = state.tasks.mean.__array_namespace__()
-        recorded = self.record(state.tasks, returns, state.t + 1)
-        tasks = tree_map(lambda new, old: xp.where(seen, new, old), recorded, state.tasks)
+        tasks, t = state.tasks, state.t + 1
+        written = tasks._replace(history=tasks.history.write(returns, t, self.window))
+        recorded = self.record(written, t)
+        tasks = tree_map(lambda new, old: xp.where(seen, new, old), recorded, tasks)
         return self.advance(state, tasks, seen, noise)
 
-    def record(self, tasks: Tasks, returns: Array, t: Array) -> Tasks:
-        """The part of `observe` that concerns each task by itself, for tasks with a return.
+    def observe_in_place(self, state: State, tasks: Any, returns: Any, noise: Array) -> State:
+        """The same for some tasks only, by their positions (or one, by its number).
+
+        The arrays of `state.tasks` are written over: NumPy only, for a state one owns. Tasks are
+        independent of each other here, so the others need not be touched.
+        """
+        t, old = state.t + 1, state.tasks
+        old.history.write_in_place(tasks, returns, t, self.window)
+        several = hasattr(tasks, "shape")
+        blocks = [tasks[i : i + BLOCK] for i in range(0, len(tasks), BLOCK)] if several else [tasks]
+        for block in blocks:
+            new = self.record(old.take(block), t)
+            for x, value in zip(old[1:], new[1:], strict=True):
+                x[..., block] = value
+        seen = None
+        if self.attention.learns:
+            seen = old.mean != old.mean  # all false
+            seen[tasks] = True
+        return self.advance(state, old, seen, noise)
+
+    def record(self, tasks: Tasks, t: Array) -> Tasks:
+        """What follows for each task by itself from a return that is in its history.
 
             r̄_c = (r_{t_1} + … + r_{t_K}) / K,  m̄_c = min(r̄_c, m̄_c),  M̄_c = max(r̄_c, M̄_c)
 
         (section 4.1). With fewer than K returns r̄ is the mean of those there are, cut to
         [m̄, M̄], which therefore stand still.
         """
-        before, _, low, high, memory = tasks
+        history, _, low, high, memory = tasks
         xp = low.__array_namespace__()
-        after = before.write(returns, t, self.window)
-        n = after.size(self.window)
-        mean = after.returns.sum(axis=0) / n
+        n = history.size(self.window)
+        mean = history.returns.sum(axis=0) / n
         mean = xp.where(n < self.window, xp.minimum(xp.maximum(mean, low), high), mean)
-        return Tasks(
-            after,
-            mean,
-            xp.minimum(mean, low),
-            xp.maximum(mean, high),
-            self.progress.observe(memory, before, after, t, self.window),
-        )
+        memory = self.progress.observe(memory, history, t, self.window)
+        return Tasks(history, mean, xp.minimum(mean, low), xp.maximum(mean, high), memory)
 
     def advance(self, state: State, tasks: Tasks, seen: Array, noise: Array) -> State:
         """The part of `observe` that concerns all tasks together."""

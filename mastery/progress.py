@@ -6,7 +6,7 @@ were seen (or keeps the old values of the others). Arrays are NumPy's or JAX's. 
 NamedTuple of hyper-parameters with three pure functions:
 
     init(history)                           -> memory
-    observe(memory, before, after, t, K)    -> memory, given the history before and after a return
+    observe(memory, history, t, K)          -> memory, once the return of time-step t is in history
     estimate(memory, history, uniforms, K)  -> β, one number a task
 """
 
@@ -18,26 +18,35 @@ Array = Any  # a NumPy or a JAX array
 
 
 class History(NamedTuple):
-    """The last K returns of each task: a ring, so that a return is one write."""
+    """The last K ≥ 2 returns of each task: a ring, so that a return is one write."""
 
     returns: Array  # (K, N) float: r_{t_1}, …, r_{t_K}, not in order; 0 where empty
     times: Array  # (K, N) int32: t_1, …, t_K; 0 where empty
     count: Array  # (N,) int32: how many returns there have been
 
     def write(self, returns: Array, t: Array, K: Array) -> History:
+        """One more return for every task."""
         xp = self.returns.__array_namespace__()
         here = _slots(self.returns) == self.count % K
         return History(
             xp.where(here, returns, self.returns), xp.where(here, t, self.times), self.count + 1
         )
 
+    def write_in_place(self, tasks: Any, returns: Any, t: Array, K: int) -> None:
+        """One more return for some tasks; NumPy only, for arrays one owns."""
+        slot = self.count[tasks] % K
+        self.returns[slot, tasks] = returns
+        self.times[slot, tasks] = t
+        self.count[tasks] += 1
+
     def size(self, K: Array) -> Array:
         """(N,): how many returns are held."""
         return self.count.__array_namespace__().minimum(self.count, K)
 
-    def latest(self, K: Array) -> Array:
-        """(N,): the last return of each task; 0 where there is none."""
-        return _pick(self.returns, (self.count - 1) % K)
+    def change(self, K: Array) -> Array:
+        """(N,): the last return less the one before it; 0 with fewer than two."""
+        last, before = (_pick(self.returns, (self.count - i) % K) for i in (1, 2))
+        return (last - before) * (self.count > 1)
 
 
 def slope(history: History, t: Array, held: Array, n: Array) -> Array:
@@ -50,6 +59,7 @@ def slope(history: History, t: Array, held: Array, n: Array) -> Array:
     nothing but rounding error is 0 too, since eq. 1 divides by the largest |β|.
     """
     xp = history.returns.__array_namespace__()
+    held = held.astype(history.returns.dtype)
     x = (history.times - t) * held
     x = (x - x.sum(axis=0) / n) * held  # now Σ x = 0, and r̄ drops out of Σ x (r − r̄)
     xy = x * (history.returns - history.returns[0])
@@ -70,9 +80,10 @@ class Window(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
-    def observe(self, beta: Array, before: History, after: History, t: Array, K: Array) -> Array:
-        n = after.size(K)
-        return self.alpha * slope(after, t, _slots(after.returns) < n, n) + (1 - self.alpha) * beta
+    def observe(self, beta: Array, history: History, t: Array, K: Array) -> Array:
+        n = history.size(K)
+        held = _slots(history.returns) < n
+        return self.alpha * slope(history, t, held, n) + (1 - self.alpha) * beta
 
     def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
         return beta
@@ -89,9 +100,8 @@ class Online(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
-    def observe(self, beta: Array, before: History, after: History, t: Array, K: Array) -> Array:
-        change = (after.latest(K) - before.latest(K)) * (before.count > 0)
-        return self.alpha * change + (1 - self.alpha) * beta
+    def observe(self, beta: Array, history: History, t: Array, K: Array) -> Array:
+        return self.alpha * history.change(K) + (1 - self.alpha) * beta
 
     def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
         return beta
@@ -111,7 +121,7 @@ class Naive(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
-    def observe(self, beta: Array, before: History, after: History, t: Array, K: Array) -> Array:
+    def observe(self, beta: Array, history: History, t: Array, K: Array) -> Array:
         return beta
 
     def close(self, beta: Array, history: History, task: Array, t: Array, K: Array) -> Array:
@@ -134,8 +144,8 @@ class Sampling(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns * 0.0
 
-    def observe(self, changes: Array, before: History, after: History, t: Array, K: Array) -> Array:
-        return _write_change(changes, before, after, K)
+    def observe(self, changes: Array, history: History, t: Array, K: Array) -> Array:
+        return _write_change(changes, history, K)
 
     def estimate(self, changes: Array, history: History, uniforms: Array, K: Array) -> Array:
         xp = changes.__array_namespace__()
@@ -153,8 +163,8 @@ class Change(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns * 0.0
 
-    def observe(self, changes: Array, before: History, after: History, t: Array, K: Array) -> Array:
-        return _write_change(changes, before, after, K)
+    def observe(self, changes: Array, history: History, t: Array, K: Array) -> Array:
+        return _write_change(changes, history, K)
 
     def estimate(self, changes: Array, history: History, uniforms: Array, K: Array) -> Array:
         return _pick(changes, (history.count - 2) % K)  # still 0 before two returns
@@ -170,12 +180,12 @@ class Competence(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
-    def observe(self, beta: Array, before: History, after: History, t: Array, K: Array) -> Array:
+    def observe(self, beta: Array, history: History, t: Array, K: Array) -> Array:
         xp = beta.__array_namespace__()
-        age = (after.count - 1 - _slots(after.returns)) % K
-        half = after.size(K) // 2
+        age = (history.count - 1 - _slots(history.returns)) % K
+        half = history.size(K) // 2
         sign = xp.where(age < half, 1.0, xp.where(age < 2 * half, -1.0, 0.0))
-        change = sign * (after.returns - after.returns[0])  # relative to one: equal gives exactly 0
+        change = sign * (history.returns - history.returns[0])  # relative to one: equal gives exactly 0
         return (change * (_slots(change) < K)).sum(axis=0) / xp.maximum(half, 1)
 
     def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
@@ -197,7 +207,8 @@ def _pick(ring: Array, slot: Array) -> Array:
     return xp.where(_slots(ring) == slot, ring, 0.0).sum(axis=0)
 
 
-def _write_change(changes: Array, before: History, after: History, K: Array) -> Array:
+def _write_change(changes: Array, history: History, K: Array) -> Array:
+    """The ring of changes with the last one written, if there is one."""
     xp = changes.__array_namespace__()
-    here = (_slots(changes) == (before.count - 1) % K) & (before.count > 0)
-    return xp.where(here, after.latest(K) - before.latest(K), changes)
+    here = (_slots(changes) == (history.count - 2) % K) & (history.count > 1)
+    return xp.where(here, history.change(K), changes)

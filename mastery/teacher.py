@@ -25,9 +25,6 @@ from mastery.program import Factors, Program, ProgramLike
 from mastery.recipe import Recipe
 from mastery.tree import leaves, rebuild, tree_map
 
-_BLOCK = 8192  # tasks that are updated together, so that they stay in the processor's cache
-
-
 class Teacher:
     """Decides what to train on next.
 
@@ -240,29 +237,19 @@ class Teacher:
 
     def _step(self, rows: list[int], values: list[float]) -> None:
         state, noise = self._state, self._noise()
-        if isinstance(self.program, Program):
-            # tasks are independent of each other here, so only those that were seen are touched
-            t, tasks = state.t + 1, state.tasks
-            if len(rows) == 1:
-                tasks.put(rows[0], self.program.record(tasks.take(rows[0]), values[0], t))
-            else:
-                index, new = np.array(rows, np.int64), np.array(values)
-                for i in range(0, len(rows), _BLOCK):
-                    block = index[i : i + _BLOCK]
-                    record = self.program.record(tasks.take(block), new[i : i + _BLOCK], t)
-                    tasks.put(block, record)
-            seen = self._seen(rows) if self.program.attention.learns else None
-            self._state = self.program.advance(state, tasks, seen, noise)
-        else:
+        if not isinstance(self.program, Program):
             dense = np.zeros(len(self.curriculum))
             dense[rows] = values
-            self._state = self.program.observe(state, dense, self._seen(rows), noise)
+            seen = np.zeros(len(self.curriculum), bool)
+            seen[rows] = True
+            self._state = self.program.observe(state, dense, seen, noise)
+        elif len(rows) == 1:
+            self._state = self.program.observe_in_place(state, rows[0], values[0], noise)
+        else:
+            self._state = self.program.observe_in_place(
+                state, np.array(rows, np.int64), np.array(values), noise
+            )
         self._distribution = self._cumulative = None
-
-    def _seen(self, rows: list[int]) -> NDArray[np.bool_]:
-        seen = np.zeros(len(self.curriculum), bool)
-        seen[rows] = True
-        return seen
 
     def _noise(self) -> NDArray[np.float64]:
         if isinstance(self.program, Program) and not self.program.random:
