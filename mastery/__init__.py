@@ -1,11 +1,12 @@
 """mastery decides what your learner trains on next.
 
-    curriculum = mastery.Curriculum.load("key-corridor")
-    teacher = mastery.Teacher(curriculum, program="mr", seed=0)
-    task = teacher.sample()
-    teacher.update({task: 0.4})
+curriculum = mastery.Curriculum.load("key-corridor")
+teacher = mastery.Teacher(curriculum, program="mr", seed=0)
+task = teacher.sample()
+teacher.update({task: 0.4})
 """
 
+from mastery.check import check_program
 from mastery.curriculum import Curriculum, Task
 from mastery.errors import (
     CheckpointError,
@@ -33,4 +34,5 @@ __all__ = [
     "ReturnsError",
     "Task",
     "Teacher",
+    "check_program",
 ]

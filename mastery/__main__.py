@@ -1,6 +1,8 @@
-"""The command `mastery`. It says in one line what to install when the extra is missing."""
+"""The command `mastery`: wrong input gives one line, and so does a missing extra."""
 
 import sys
+
+from mastery.errors import MasteryError
 
 
 def main() -> None:
@@ -9,9 +11,12 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        print("mastery: the command line needs an extra: pip install 'mastery[cli]'")
-        sys.exit(1)
-    app()
+        sys.exit("mastery: the command line needs an extra: pip install 'mastery[cli]'")
+    try:
+        app()
+    except MasteryError as error:
+        print(f"mastery: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

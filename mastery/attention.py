@@ -5,7 +5,7 @@ NamedTuple of hyper-parameters with pure functions over arrays:
 
     init(like)                  -> memory (often none); `like` is an (N,) array of zeros
     attend(memory, view)        -> attention of each task
-    advance(memory, view, ...)  -> memory after a time-step, where `learns` is true
+    advance(memory, view, ...)  -> memory after a time-step, for those that learn
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ class MasteringRate(NamedTuple):
     delta: Array
     power: Array
 
-    learns = False
-
     def init(self, like: Array) -> tuple[()]:
         return ()
 
@@ -62,8 +60,6 @@ class LearningProgress(NamedTuple):
 
     exponent: Array
 
-    learns = False
-
     def init(self, like: Array) -> tuple[()]:
         return ()
 
@@ -84,8 +80,6 @@ class Exp3S(NamedTuple):
     """
 
     eta: Array
-
-    learns = True
 
     def init(self, like: Array) -> Array:
         return like
@@ -127,8 +121,6 @@ class Constant(NamedTuple):
 
     weights: Array  # (N,)
 
-    learns = False
-
     def init(self, like: Array) -> tuple[()]:
         return ()
 
@@ -142,8 +134,6 @@ class Sequential(NamedTuple):
 
     threshold: Array
     level: Array  # (N,) int32: the level of each task
-
-    learns = True
 
     def init(self, like: Array) -> Array:
         xp = like.__array_namespace__()

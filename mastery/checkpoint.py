@@ -11,7 +11,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +29,38 @@ _MAGIC = b"mastery "
 
 def write(path: str | Path, kind: str, meta: Any, arrays: dict[str, NDArray[Any]]) -> None:
     """Write a file of this kind; on any error the file that was there stays as it was."""
-    path = Path(path)
     described = [[name, a.dtype.str, list(a.shape)] for name, a in arrays.items()]
     header = json.dumps({"kind": kind, "meta": meta, "arrays": described}).encode()
-    start = _MAGIC + f"{VERSION}\n".encode() + len(header).to_bytes(8, "little") + header
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    digest = hashlib.sha256()
+
+    def parts() -> Iterator[bytes | memoryview]:
+        start = _MAGIC + f"{VERSION}\n".encode() + len(header).to_bytes(8, "little") + header
+        digest = hashlib.sha256(start)
+        yield start
+        for array in arrays.values():
+            raw = np.ascontiguousarray(array).data.cast("B") if array.size else b""
+            digest.update(raw)
+            yield raw
+        yield digest.digest()
+
+    replace_file(path, parts())
+
+
+def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
+    """Write a whole file in the place of another, or leave that other as it was."""
+    path = Path(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         with beside.open("wb") as file:
-            for part in (start, *(np.ascontiguousarray(a).data.cast("B") if a.size else b"" for a in arrays.values())):
+            for part in parts:
                 file.write(part)
-                digest.update(part)
-            file.write(digest.digest())
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        beside.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise CheckpointError(f"cannot write {path}: {error.strerror}; nothing was changed") from None
+        raise CheckpointError(
+            f"cannot write {path}: {error.strerror}; nothing was changed"
+        ) from None
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()
@@ -75,8 +92,8 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
         raise CheckpointError(f"{path} holds a {header['kind']}, not a {kind}")
     at, arrays = len(first) + 9 + length, {}
     for name, dtype, shape in header["arrays"]:
-        size = int(np.prod(shape))
-        arrays[name] = np.frombuffer(body, np.dtype(dtype), size, at).reshape(shape) if size else np.empty(shape, dtype)
+        size = math.prod(shape)
+        arrays[name] = np.frombuffer(body, np.dtype(dtype), size, at).reshape(shape)
         at += arrays[name].nbytes
     return header["meta"], arrays
 

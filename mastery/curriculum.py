@@ -205,7 +205,9 @@ class Curriculum:
         if not isinstance(edges, list):
             raise CurriculumError("edges must be a list of pairs [before, after]")
         for edge in edges:
-            if not (isinstance(edge, list) and len(edge) == 2 and all(type(e) is str for e in edge)):
+            if not (
+                isinstance(edge, list) and len(edge) == 2 and all(type(e) is str for e in edge)
+            ):
                 raise CurriculumError(f"edge {edge!r} is not a pair of names [before, after]")
             if edge[1] not in after:
                 raise CurriculumError(

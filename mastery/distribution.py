@@ -19,8 +19,6 @@ class Prop(NamedTuple):
 
     epsilon: Array
 
-    random = False
-
     def convert(self, a: Array, uniforms: Array) -> Array:
         n, total = a.shape[0], a.sum()
         none = total == 0
@@ -29,14 +27,12 @@ class Prop(NamedTuple):
 
 
 class Amax(NamedTuple):
-    """Δ^gAmax(a) = (1 − ε) Δ^Amax(a) + ε u, with Δ^Amax(a)_c = 1 for the largest a_c. Amax is ε = 0.
+    """Δ^gAmax(a) = (1 − ε) Δ^Amax(a) + ε u, with Δ^Amax(a)_c = 1 for the largest a_c, else 0.
 
-    One of several largest is chosen at random.
+    Amax is ε = 0. One of several largest is chosen at random.
     """
 
     epsilon: Array
-
-    random = True
 
     def convert(self, a: Array, uniforms: Array) -> Array:
         xp = a.__array_namespace__()
@@ -49,8 +45,6 @@ class Boltzmann(NamedTuple):
     """Δ^Boltz(a)_c = exp(a_c / τ) / Σ exp(a_c' / τ)."""
 
     temperature: Array
-
-    random = False
 
     def convert(self, a: Array, uniforms: Array) -> Array:
         xp = a.__array_namespace__()

@@ -7,6 +7,7 @@ and edges. Both are plain data with the same three functions; `make_graph` picks
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,8 @@ class Dense(NamedTuple):
         return xp.where(self.successors, mastery, self.has_successor).min(axis=-1)
 
     def redistribute(self, a: Array) -> Array:
-        """a'' = (1 − γ_succ) a' + γ_succ S a'  (eq. 3),  a' = (1 − γ_pred) a + γ_pred P a'  (eq. 2),
+        """a'  = (1 − γ_pred) a  + γ_pred P a'   (eq. 2)
+        a'' = (1 − γ_succ) a' + γ_succ S a'   (eq. 3)
 
         with S[c, c'] = 1 / n_{c'→} where c' → c and P[c, c'] = 1 / n_{→c'} where c → c'.
         Solved for a'' once and for all when the matrices are made.
@@ -139,7 +141,7 @@ def _layered(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> La
     n, level = len(curriculum), curriculum.level
     before, after = curriculum.edges.T
     starts = np.searchsorted(level, np.arange(level[-1] + 2))
-    spans = list(zip(starts[:-1], starts[1:], strict=True))
+    spans = list(pairwise(starts))
     blocks = [(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)]
     predecessors, successors = _Lists(after, before, n), _Lists(before, after, n)
     return Layered(

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from mastery.attention import Attention, Learned, View, mastering_rate
-from mastery.distribution import Converter, cumulative, draw
+from mastery.attention import Attention, Exp3S, Learned, Sequential, View, mastering_rate
+from mastery.distribution import Amax, Converter, cumulative, draw
 from mastery.graph import BLOCK, Graph
-from mastery.progress import Estimator, History
+from mastery.progress import Estimator, History, Naive, Sampling
 from mastery.tree import tree_map
 
 Array = Any  # a NumPy or a JAX array
@@ -70,6 +70,16 @@ class Factors(NamedTuple):
     probability: Array  # d_c
 
 
+def _blocks(tasks: Any, n: int) -> list[Any]:
+    """Positions in parts that fit the processor's cache; slices when they are all n tasks."""
+    if not hasattr(tasks, "shape"):
+        return [tasks]
+    starts = range(0, len(tasks), BLOCK)
+    if len(tasks) == n:
+        return [slice(i, i + BLOCK) for i in starts]
+    return [tasks[i : i + BLOCK] for i in starts]
+
+
 class Program(NamedTuple):
     """A program over a curriculum; `Recipe` makes one from names and settings."""
 
@@ -84,7 +94,7 @@ class Program(NamedTuple):
     @property
     def random(self) -> bool:
         """Whether noise makes any difference."""
-        return self.progress.random or self.converter.random or self.progress.holds
+        return isinstance(self.progress, (Sampling, Naive)) or isinstance(self.converter, Amax)
 
     def init(self, noise: Array, slots: int | None = None) -> State:
         """The state before anything was observed.
@@ -106,7 +116,7 @@ class Program(NamedTuple):
             held=xp.zeros((), dtype=xp.int32),
             noise=noise if self.random else noise[:0],
         )
-        return self._hold(state, True) if self.progress.holds else state
+        return self._hold(state, self.progress, True)
 
     def observe(self, state: State, returns: Array, seen: Array, noise: Array) -> State:
         """One time-step: `returns` (N,) of the tasks where `seen` (N,) is true."""
@@ -118,21 +128,19 @@ class Program(NamedTuple):
         return self.advance(state, tasks, seen, noise)
 
     def observe_in_place(self, state: State, tasks: Any, returns: Any, noise: Array) -> State:
-        """The same for some tasks only, by their positions (or one, by its number).
+        """The same for some tasks only, by their positions, each once (or one, by its number).
 
         The arrays of `state.tasks` are written over: NumPy only, for a state one owns. Tasks are
         independent of each other here, so the others need not be touched.
         """
         t, old = state.t + 1, state.tasks
         old.history.write_in_place(tasks, returns, t, self.window)
-        several = hasattr(tasks, "shape")
-        blocks = [tasks[i : i + BLOCK] for i in range(0, len(tasks), BLOCK)] if several else [tasks]
-        for block in blocks:
+        for block in _blocks(tasks, old.mean.shape[0]):
             new = self.record(old.take(block), t)
             for x, value in zip(old[1:], new[1:], strict=True):
                 x[..., block] = value
         seen = None
-        if self.attention.learns:
+        if isinstance(self.attention, (Exp3S, Sequential)):
             seen = old.mean != old.mean  # all false
             seen[tasks] = True
         return self.advance(state, old, seen, noise)
@@ -158,15 +166,13 @@ class Program(NamedTuple):
         t = state.t + 1
         noise = noise if self.random else state.noise
         new = State(t, tasks, state.attention, state.held, noise)
-        if self.attention.learns:
+        if isinstance(self.attention, (Exp3S, Sequential)):
             learned = Learned(
                 t, seen, self.distribution(state), tasks.progress, tasks.history.count - 1
             )
             memory = self.attention.advance(state.attention, self.view(new), learned)
             new = new._replace(attention=memory)
-        if self.progress.holds:
-            new = self._hold(new, t % self.window == 0)
-        return new
+        return self._hold(new, self.progress, t % self.window == 0)
 
     def view(self, state: State) -> View:
         history, mean, low, high, memory = state.tasks
@@ -176,7 +182,7 @@ class Program(NamedTuple):
 
     def distribution(self, state: State) -> Array:
         """d(t) = Δ(a(t)): the probability of each task at the next time-step."""
-        if self.progress.holds:
+        if isinstance(self.progress, Naive):
             xp = state.tasks.mean.__array_namespace__()
             one = xp.arange(state.tasks.mean.shape[0]) == state.held
             return one.astype(state.tasks.mean.dtype)
@@ -199,11 +205,14 @@ class Program(NamedTuple):
         a = self.graph.redistribute(self.attention.attend(state.attention, self.view(state)))
         return self.converter.convert(a, state.noise[1] if self.random else a)
 
-    def _hold(self, state: State, over: Array) -> State:
-        """When K time-steps are over: close the books on the held task and draw the next one."""
+    def _hold(self, state: State, progress: Estimator, over: Array) -> State:
+        """Naive only. When K time-steps are over: close the books on the held task, and draw the
+        next one."""
+        if not isinstance(progress, Naive):
+            return state
         xp = state.tasks.mean.__array_namespace__()
         tasks, K = state.tasks, self.window
-        beta = self.progress.close(tasks.progress, tasks.history, state.held, state.t, K)  # type: ignore[union-attr]
+        beta = progress.close(tasks.progress, tasks.history, state.held, state.t, K)
         beta = xp.where(over, beta, tasks.progress)
         state = state._replace(tasks=tasks._replace(progress=beta))
         drawn = draw(cumulative(self._converted(state)), state.noise[2, :1])[0]

@@ -54,28 +54,25 @@ def slope(history: History, t: Array, held: Array, n: Array) -> Array:
 
         β = Σ (t_i − t̄)(r_i − r̄) / Σ (t_i − t̄)²      over the n ≥ 1 slots that are `held`;
 
-    0 with fewer than two time-steps. Times are taken relative to t, and returns relative to one
-    of them, so that a late t costs no digits and equal returns give exactly 0. A sum that is
-    nothing but rounding error is 0 too, since eq. 1 divides by the largest |β|.
+    0 with fewer than two time-steps. Times are taken relative to t and times n, so that they stay
+    whole numbers, and returns relative to one of them: a late t costs no digits, equal returns
+    give exactly 0. A sum that is nothing but rounding error is 0 too, since eq. 1 divides by the
+    largest |β|.
     """
     xp = history.returns.__array_namespace__()
     held = held.astype(history.returns.dtype)
     x = (history.times - t) * held
-    x = (x - x.sum(axis=0) / n) * held  # now Σ x = 0, and r̄ drops out of Σ x (r − r̄)
+    x = (n * x - x.sum(axis=0)) * held  # n (t_i − t̄), so that Σ x = 0 and r̄ drops out
     xy = x * (history.returns - history.returns[0])
     above, below = xy.sum(axis=0), (x * x).sum(axis=0)
-    rounding = 16 * xp.finfo(xy.dtype).eps * abs(xy).sum(axis=0)
-    # two whole time-steps that differ give Σ x² ≥ 1/2
-    return above * (abs(above) > rounding) / xp.maximum(below, 0.25)
+    rounding = 64 * xp.finfo(xy.dtype).eps * abs(xy).sum(axis=0)
+    return n * above * (abs(above) > rounding) / xp.maximum(below, 1.0)
 
 
 class Window(NamedTuple):
     """β_c ← α β_c^Linreg + (1 − α) β_c, when c was seen (section 2.2). Linreg is α = 1."""
 
     alpha: Array
-
-    random = False  # whether `estimate` uses its uniforms
-    holds = False  # whether one task is trained on for K time-steps
 
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
@@ -94,9 +91,6 @@ class Online(NamedTuple):
 
     alpha: Array
 
-    random = False
-    holds = False
-
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
@@ -114,9 +108,6 @@ class Naive(NamedTuple):
     """
 
     alpha: Array
-
-    random = False
-    holds = True
 
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
@@ -138,9 +129,6 @@ class Naive(NamedTuple):
 class Sampling(NamedTuple):
     """β_c is drawn from the last K changes of the return, r_{t_i} − r_{t_{i−1}}; 1 before any."""
 
-    random = True
-    holds = False
-
     def init(self, history: History) -> Array:
         return history.returns * 0.0
 
@@ -157,9 +145,6 @@ class Sampling(NamedTuple):
 class Change(NamedTuple):
     """β_c is the last change of the return: the gain of Graves et al. 2017, in returns."""
 
-    random = False
-    holds = False
-
     def init(self, history: History) -> Array:
         return history.returns * 0.0
 
@@ -174,9 +159,6 @@ class Competence(NamedTuple):
     """Competence progress (Fournier et al. 2018): the mean of the newer half of the last K
     returns less the mean of the older half. An odd one out, the oldest, is left out."""
 
-    random = False
-    holds = False
-
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
@@ -185,7 +167,9 @@ class Competence(NamedTuple):
         age = (history.count - 1 - _slots(history.returns)) % K
         half = history.size(K) // 2
         sign = xp.where(age < half, 1.0, xp.where(age < 2 * half, -1.0, 0.0))
-        change = sign * (history.returns - history.returns[0])  # relative to one: equal gives exactly 0
+        change = sign * (
+            history.returns - history.returns[0]
+        )  # relative to one: equal gives exactly 0
         return (change * (_slots(change) < K)).sum(axis=0) / xp.maximum(half, 1)
 
     def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:

@@ -37,7 +37,11 @@ class Setting:
         except (TypeError, ValueError):
             raise ProgramError(f"{name}={value} is not a number ({self.what})") from None
         if not self.low <= number <= self.high or number == math.inf:
-            limit = f"at least {self.low:g}" if self.high == math.inf else f"in [{self.low:g}, {self.high:g}]"
+            limit = (
+                f"at least {self.low:g}"
+                if self.high == math.inf
+                else f"in [{self.low:g}, {self.high:g}]"
+            )
             raise ProgramError(f"{name}={value} must be {limit} ({self.what})")
         if self.whole and number != int(number):
             raise ProgramError(f"{name}={value} must be a whole number ({self.what})")
@@ -128,7 +132,9 @@ class Named:
 PROGRAMS = {
     "mr": Named("linreg", "mastering-rate", "prop", "the mastering-rate algorithm"),
     "gprop-linreg": Named("linreg", "learning-progress", "gprop", "the paper's Teacher-Student"),
-    "gamax-linreg": Named("linreg", "learning-progress", "gamax", "Teacher-Student, simpler Window"),
+    "gamax-linreg": Named(
+        "linreg", "learning-progress", "gamax", "Teacher-Student, simpler Window"
+    ),
     "gamax-window": Named("window", "learning-progress", "gamax", "Teacher-Student's Window"),
     "gamax-online": Named("online", "learning-progress", "gamax", "Teacher-Student's Online"),
     "naive": Named("naive", "learning-progress", "gamax", "Teacher-Student's Naive"),
@@ -169,7 +175,9 @@ class Recipe:
         settings: dict[str, float] = {"window": 10}
         for kind, choice in chosen.items():
             if choice not in PARTS[kind]:
-                raise ProgramError(f"there is no {kind} {choice!r}{did_you_mean(choice, PARTS[kind])}")
+                raise ProgramError(
+                    f"there is no {kind} {choice!r}{did_you_mean(choice, PARTS[kind])}"
+                )
             settings.update(PARTS[kind][choice].settings)
         settings.update({k: v for k, v in dict(base.settings).items() if k in settings})
         for key, value in changes.items():
@@ -186,7 +194,9 @@ class Recipe:
 
         def part(kind: str) -> Any:
             choice = PARTS[kind][getattr(self, kind)]
-            return choice.make(curriculum, **{name: self.settings[name] for name in choice.settings})
+            return choice.make(
+                curriculum, **{name: self.settings[name] for name in choice.settings}
+            )
 
         return Program(
             part("progress"),
@@ -204,11 +214,17 @@ class Recipe:
 
     def __str__(self) -> str:
         """The shortest text that `parse` reads as this recipe."""
-        parts = {k: getattr(self, k) for k in PARTS if getattr(self, k) != getattr(PROGRAMS[self.name], k)}
+        parts = {
+            k: getattr(self, k)
+            for k in PARTS
+            if getattr(self, k) != getattr(PROGRAMS[self.name], k)
+        }
         plain = Recipe.parse(self.name, **parts).settings
         numbers = {k: f"{v!r}" for k, v in self.settings.items() if v != plain[k]}
-        return self.name + ":" * bool(parts or numbers) + ",".join(
-            f"{k}={v}" for k, v in {**parts, **numbers}.items()
+        return (
+            self.name
+            + ":" * bool(parts or numbers)
+            + ",".join(f"{k}={v}" for k, v in {**parts, **numbers}.items())
         )
 
     def __hash__(self) -> int:

@@ -3,7 +3,7 @@
 The learner (docs/simulator.md has the reasons) has a skill x_c in [0, 1] for each task, at first 0.
 At a time-step the teacher's distribution gives it `episodes` tasks to practise. Then
 
-    score of an episode of c    1 with probability x_c, else 0 (times `noise`; x_c itself times the rest)
+    score of an episode of c    noise · (1 with probability x_c, else 0) + (1 − noise) · x_c
     readiness of c              ρ_c = leak + (1 − leak) Π x_p   over the direct predecessors p of c
     practice of c               e_c = (episodes of c) + rehearsal · Σ_{c→c'} e_c' / n_{→c'}
     learning                    x_c ← x_c + e_c · rate_c · ρ_c · (x_c + start) · (1 − x_c)
@@ -39,7 +39,9 @@ class Learner:
     """What the synthetic learner is like; see the equations above."""
 
     episodes: int = 16  # episodes in a time-step
-    effort: float = 1000.0  # episodes from skill 0 to 0.9, when ready (a task's own: settings.effort)
+    effort: float = (
+        1000.0  # episodes from skill 0 to 0.9, when ready (a task's own: settings.effort)
+    )
     start: float = 0.01  # chance of a success by luck: what learning starts from
     leak: float = 0.01  # how much can be learned without the predecessors
     rehearsal: float = 0.5  # how much an episode also practises the task's predecessors, together
@@ -61,15 +63,16 @@ class Learner:
             ("mastered", 1e-9, 1),
         ):
             if not low <= getattr(self, name) <= high:
+                value = getattr(self, name)
                 raise MasteryError(
-                    f"the learner's {name} is {getattr(self, name)}; it must be in [{low:g}, {high:g}]"
+                    f"the learner's {name} is {value}; it must be in [{low:g}, {high:g}]"
                 )
 
 
 class _World(NamedTuple):
     """The learner's constants as arrays."""
 
-    before: Array  # (N, N) bool: [c, p] is true when p → c
+    before: Array  # (N, N): [c, p] is 1 where p → c
     rehearse: Array  # (N, N): episodes of each task -> practice of each task
     rate: Array  # (N,)
     start: float
@@ -174,7 +177,9 @@ def simulate(
 
 
 def _efforts(curriculum: Curriculum, learner: Learner) -> NDArray[np.float64]:
-    efforts = [curriculum.settings.get(n, {}).get("effort", learner.effort) for n in curriculum.names]
+    efforts = [
+        curriculum.settings.get(n, {}).get("effort", learner.effort) for n in curriculum.names
+    ]
     for name, effort in zip(curriculum.names, efforts, strict=True):
         if not isinstance(effort, int | float) or not effort > 0:
             raise MasteryError(f"task {name!r}: settings.effort is {effort!r}; it must be above 0")
@@ -185,8 +190,8 @@ def _world(curriculum: Curriculum, learner: Learner, efforts: NDArray[np.float64
     n = len(curriculum)
     if n > 5000:
         raise MasteryError(f"the simulator takes at most 5000 tasks, and this curriculum has {n}")
-    before = np.zeros((n, n), bool)
-    before[curriculum.edges[:, 1], curriculum.edges[:, 0]] = True
+    before = np.zeros((n, n))
+    before[curriculum.edges[:, 1], curriculum.edges[:, 0]] = 1.0
     share = (before / np.maximum(before.sum(axis=1, keepdims=True), 1)).T
     to_mastered = math.log((0.9 + learner.start) / (1 - 0.9) / learner.start)
     return _World(
@@ -216,10 +221,11 @@ def _step(program: Any, world: _World, carry: _Carry, luck: Array, noise: Array)
     mean = (picked * score[:, None]).sum(axis=0) / xp.maximum(episodes, 1)
     state = program.observe(state, world.low + world.span * mean, episodes > 0, noise)
 
-    ready = world.leak + (1 - world.leak) * xp.where(world.before, x, 1.0).prod(axis=-1)
+    through = xp.exp(world.before @ xp.log(xp.maximum(x, 1e-30)))  # Π x_p
+    ready = world.leak + (1 - world.leak) * through
     known = x >= world.mastered
     kind = xp.stack([known, ~known & (ready >= 0.5), ~known & (ready < 0.5)])
-    practice = (world.rehearse * episodes).sum(axis=-1)
+    practice = world.rehearse @ episodes
     x = x + practice * world.rate * ready * (x + world.start) * (1 - x)
     x = (1 - world.forgetting) * xp.minimum(x, 1.0)
     t = t + 1
@@ -285,9 +291,9 @@ def _jax_chunks(
     def run(program: Any, world: _World, carries: _Carry, luck: Array, noise: Array) -> _Carry:
         def one(carry: _Carry, luck: Array, noise: Array) -> _Carry:
             step = lambda c, u: (_step(program, world, c, *u), None)  # noqa: E731
-            return jax.lax.scan(step, carry, (luck, noise))[0]  # type: ignore[no-any-return]
+            return jax.lax.scan(step, carry, (luck, noise))[0]
 
-        return jax.vmap(one)(carries, luck, noise)  # type: ignore[no-any-return]
+        return jax.vmap(one)(carries, luck, noise)
 
     n = len(world.rate)
     lucks = [_Luck(program, n, episodes, seed + i) for i in range(seeds)]

@@ -1,7 +1,7 @@
 """Teacher: a program with its state, its random numbers and the names of the tasks.
 
-    task = teacher.sample()            # what to train on
-    teacher.update({task: 0.4})        # what came of it
+task = teacher.sample()            # what to train on
+teacher.update({task: 0.4})        # what came of it
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mastery.explanation import Explanation
 from mastery.program import Factors, Program, ProgramLike
 from mastery.recipe import Recipe
 from mastery.tree import leaves, rebuild, tree_map
+
 
 class Teacher:
     """Decides what to train on next.
@@ -266,7 +267,7 @@ class Teacher:
             if isinstance(self.program, Program):
                 return self.program.factors(self._state)
             unknown = np.full(len(self.curriculum), np.nan)
-            return Factors(*[unknown] * 5, probability=self.distribution)
+            return Factors(unknown, unknown, unknown, unknown, unknown, self.distribution)
 
     def _program_text(self) -> str:
         return str(self.recipe) if self.recipe else f"own {type(self.program).__qualname__}"
@@ -290,7 +291,7 @@ def _numbers(name: str, given: Any) -> Sequence[float]:
         ) from None
     if np.iscomplexobj(given) or array.ndim > 1:
         raise ReturnsError(f"task {name!r}: returns must be numbers in one list, not {given!r}")
-    return array.reshape(-1).tolist()  # type: ignore[no-any-return]
+    return array.reshape(-1).tolist()
 
 
 def _check_distribution(d: NDArray[Any], n: int) -> None:

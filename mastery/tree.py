@@ -5,7 +5,7 @@ What `jax.tree` does, for a package that needs NumPy only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Each leaf with its path, such as `tasks.history.returns`."""
+    named: Iterable[tuple[Any, Any]]
     if isinstance(tree, dict):
         named = tree.items()
     elif hasattr(tree, "_fields"):

@@ -1,0 +1,130 @@
+"""check_program(): what a program of your own must satisfy to be taught with."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from mastery.curriculum import Curriculum
+from mastery.errors import ProgramError
+from mastery.program import ProgramLike
+from mastery.tree import leaves, rebuild, tree_map
+
+
+def check_program(
+    program: ProgramLike, curriculum: Curriculum, *, steps: int = 60, seed: int = 0
+) -> list[str]:
+    """Raise `ProgramError` with what is wrong, or return what was found to be right.
+
+    The program is run on random returns, among them time-steps without any return, with all, and
+    with equal ones. Its distribution must be a distribution, its functions must not change what
+    they are given, its state must survive being saved, and a run that goes on from a saved state
+    must be the same run. Where JAX is installed, it must also work under `jit` and agree with
+    NumPy.
+    """
+    n = len(curriculum)
+    tape = _tape(curriculum, steps, np.random.default_rng(seed))
+    states, distributions = _run(program, n, tape)
+    done = [
+        f"probabilities are finite, not negative, and sum to 1 over {steps} time-steps",
+        "init, observe and distribution leave what they are given unchanged",
+    ]
+
+    middle = steps // 2
+    saved = {path: np.array(leaf) for path, leaf in leaves(states[middle])}
+    for path, leaf in saved.items():
+        if leaf.dtype.kind not in "biuf":
+            raise ProgramError(f"the state's {path} is of dtype {leaf.dtype}; it must be numbers")
+    try:
+        state = rebuild(states[0], saved)
+    except KeyError as error:
+        raise ProgramError(f"the state changes its form with time: {error.args[0]}") from None
+    done.append("the state keeps its form and can be saved as arrays")
+
+    for t in range(middle, steps):
+        state = program.observe(state, *tape[t + 1])
+        if not np.array_equal(np.asarray(program.distribution(state)), distributions[t + 1]):
+            raise ProgramError(
+                f"a run that went on from the state saved at time-step {middle} differs at "
+                f"time-step {t + 1}: the state must hold all that matters, and all randomness "
+                "must come from noise"
+            )
+    done.append("a run that goes on from a saved state is the same run")
+
+    if find_spec("jax"):
+        _check_jax(program, tape, distributions)
+        done.append("JAX, under jit, agrees with NumPy")
+    return done
+
+
+Tape = list[tuple[Any, Any, Any]]  # returns, seen and noise of each time-step; [0] is for init
+
+
+def _tape(curriculum: Curriculum, steps: int, random: np.random.Generator) -> Tape:
+    n, low, span = len(curriculum), curriculum.minimum, curriculum.maximum - curriculum.minimum
+    tape = []
+    for t in range(steps + 1):
+        # whole 64ths of the span, so that float32 and float64 see the same returns
+        returns = low + span * random.integers(-8, 80, n) / 64
+        seen = random.random(n) < 0.5
+        if t % 7 == 3:
+            seen[:] = False
+        if t % 7 == 5:
+            seen[:], returns = True, low + span / 2
+        tape.append((returns, seen, random.random((3, n), np.float32).astype(float)))
+    return tape
+
+
+def _run(program: ProgramLike, n: int, tape: Tape) -> tuple[list[Any], list[Any]]:
+    states, distributions = [program.init(tape[0][2].copy())], []
+    for t, step in enumerate(tape):
+        if t:
+            state = states[-1]
+            before = tree_map(np.array, (state, *step))
+            states.append(program.observe(state, *step))
+            for (path, old), (_, new) in zip(leaves(before), leaves((state, *step)), strict=True):
+                if not np.array_equal(old, new, equal_nan=True):
+                    raise ProgramError(f"observe changed its argument in place (leaf {path})")
+        state = states[-1]
+        before = tree_map(np.array, state)
+        d = np.asarray(program.distribution(state))
+        for (path, old), (_, new) in zip(leaves(before), leaves(state), strict=True):
+            if not np.array_equal(old, new, equal_nan=True):
+                raise ProgramError(f"distribution changed the state in place (leaf {path})")
+        for wrong, what in (
+            (d.shape != (n,), f"has shape {d.shape}, not ({n},)"),
+            (d.shape == (n,) and not np.isfinite(d).all(), f"is not finite: {d}"),
+            (d.shape == (n,) and (d < 0).any(), f"is negative: {d}"),
+            (abs(d.sum() - 1) > 1e-9, f"sums to {d.sum()}, not to 1"),
+        ):
+            if wrong:
+                raise ProgramError(f"at time-step {t}, the distribution {what}")
+        distributions.append(d)
+    return states, distributions
+
+
+def _check_jax(program: ProgramLike, tape: Tape, expected: list[Any]) -> None:
+    import jax
+    import jax.numpy as jnp
+
+    init: Any = jax.jit(program.init)
+    observe: Any = jax.jit(program.observe)
+    distribution: Any = jax.jit(program.distribution)
+    try:
+        state = init(jnp.asarray(tape[0][2]))
+        for t, step in enumerate(tape):
+            if t:
+                state = observe(state, *(jnp.asarray(x) for x in step))
+            off = float(np.abs(np.asarray(distribution(state)) - expected[t]).max())
+            if not off <= 1e-4:
+                raise ProgramError(
+                    f"at time-step {t}, JAX gives probabilities that differ by {off:.2g} from "
+                    "NumPy's; take the namespace from the input (x.__array_namespace__())"
+                )
+    except (TypeError, AttributeError, ValueError, jax.errors.JAXTypeError) as error:
+        if isinstance(error, ProgramError):
+            raise
+        first = str(error).strip().splitlines()[0]
+        raise ProgramError(f"it does not run under jax.jit: {first}") from error
