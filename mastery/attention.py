@@ -152,7 +152,7 @@ Attention = MasteringRate | LearningProgress | Exp3S | Constant | Sequential
 
 
 def _percentiles(gains: Array, n: Array, *shares: float) -> list[Array]:
-    """Percentiles of the gains that are there: of each task, the first min(n, K) slots."""
+    """Percentiles of the gains that are there: of each task, the first n slots."""
     xp = gains.__array_namespace__()
     K = gains.shape[0]
     held = xp.arange(K)[:, None] < n

@@ -34,9 +34,6 @@ def check_program(
 
     middle = steps // 2
     saved = {path: np.array(leaf) for path, leaf in leaves(states[middle])}
-    for path, leaf in saved.items():
-        if leaf.dtype.kind not in "biuf":
-            raise ProgramError(f"the state's {path} is of dtype {leaf.dtype}; it must be numbers")
     try:
         state = rebuild(states[0], saved)
     except KeyError as error:
@@ -79,6 +76,9 @@ def _tape(curriculum: Curriculum, steps: int, random: np.random.Generator) -> Ta
 
 def _run(program: ProgramLike, n: int, tape: Tape) -> tuple[list[Any], list[Any]]:
     states, distributions = [program.init(tape[0][2].copy())], []
+    for path, leaf in leaves(states[0]):
+        if np.asarray(leaf).dtype.kind not in "biuf":
+            raise ProgramError(f"the state's {path} is {leaf!r}; it must be arrays of numbers")
     for t, step in enumerate(tape):
         if t:
             state = states[-1]

@@ -89,7 +89,7 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
     length = int.from_bytes(rest[:8], "little")
     header = json.loads(rest[8 : 8 + length])
     if header["kind"] != kind:
-        raise CheckpointError(f"{path} holds a {header['kind']}, not a {kind}")
+        raise CheckpointError(f"{path} holds {header['kind']!r}, not {kind!r}")
     at, arrays = len(first) + 9 + length, {}
     for name, dtype, shape in header["arrays"]:
         size = math.prod(shape)

@@ -74,4 +74,4 @@ def allocate(cumulative: Array, n: int, uniform: Array) -> Array:
     """
     xp = cumulative.__array_namespace__()
     points = xp.ceil(n * cumulative - uniform)
-    return xp.diff(points, prepend=xp.zeros_like(points[:1])).astype(xp.int64)
+    return xp.diff(points, prepend=xp.zeros_like(points[:1])).astype(int)

@@ -167,9 +167,9 @@ class Program(NamedTuple):
         noise = noise if self.random else state.noise
         new = State(t, tasks, state.attention, state.held, noise)
         if isinstance(self.attention, (Exp3S, Sequential)):
-            learned = Learned(
-                t, seen, self.distribution(state), tasks.progress, tasks.history.count - 1
-            )
+            xp = tasks.mean.__array_namespace__()
+            changes = xp.minimum(tasks.history.count - 1, self.window)
+            learned = Learned(t, seen, self.distribution(state), tasks.progress, changes)
             memory = self.attention.advance(state.attention, self.view(new), learned)
             new = new._replace(attention=memory)
         return self._hold(new, self.progress, t % self.window == 0)

@@ -282,7 +282,7 @@ def _whole(method: str, k: Any) -> int:
 def _numbers(name: str, given: Any) -> Sequence[float]:
     """One or many returns of a task as plain numbers."""
     try:
-        if isinstance(given, str | bytes | Mapping):
+        if given is None or isinstance(given, str | bytes | Mapping):
             raise TypeError
         array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):

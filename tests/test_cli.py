@@ -1,0 +1,167 @@
+"""The command line as a user meets it: a real process each time."""
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from mastery import Curriculum, Teacher
+from mastery.cli import split_programs
+from mastery.recipe import PROGRAMS, SETTINGS
+
+
+def run(*arguments, rc=0, **options):
+    result = subprocess.run(
+        [sys.executable, "-m", "mastery", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "COLUMNS": "120"},
+        **options,
+    )
+    assert result.returncode == rc, result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stdout if rc == 0 else result.stderr
+
+
+def test_help_teaches():
+    text = run("--help")
+    for command in ("show", "simulate", "programs"):
+        assert command in text
+        assert "Usage" in run(command, "--help")
+    assert "key-corridor" in run("simulate", "--help")
+
+
+def test_show_draws_text_and_svg(tmp_path):
+    svg = tmp_path / "maze.svg"
+    text = run("show", "obstructed-maze", "--svg", svg)
+    assert "●───╯   2Dlhb" in text
+    assert svg.read_text().startswith("<svg")
+
+
+def test_show_knows_the_mastery_of_a_saved_teacher(tmp_path):
+    teacher = Teacher(Curriculum.load("key-corridor"), seed=0)
+    for _ in range(10):
+        teacher.update({"S3R1": 0.25})
+    teacher.save(tmp_path / "t")
+    assert re.search(
+        r"S3R1  0 … 0.5  ██████░░░░░░  50%",
+        run("show", "key-corridor", "--teacher", tmp_path / "t"),
+    )
+    assert "another curriculum" in run("show", "addition-3", "--teacher", tmp_path / "t", rc=2)
+
+
+def test_programs_lists_everything():
+    text = run("programs")
+    for name in [*PROGRAMS, *SETTINGS]:
+        assert name in text
+    assert "δ" in run("programs", "mr:delta=0.7")
+
+
+def test_simulate_prints_a_table_and_writes_a_page(tmp_path):
+    page = tmp_path / "page.html"
+    text = run(
+        "simulate", "blocked-unlock-pickup", "--program", "mr:delta=0.8,window=20",
+        "--against", "uniform,mr:gamma_succ=0,power=4", "--seeds", 4, "-o", page,
+    )  # fmt: skip
+    for program in ("mr:window=20,delta=0.8", "uniform", "mr:power=4.0,gamma_succ=0.0"):
+        assert re.search(rf"{re.escape(program)} +\d+ .* 4/4", text)
+    assert "95% interval" in text
+    assert str(page) in text.replace("\n", "")
+    html = page.read_text()
+    HTMLParser().feed(html)
+    assert html.count("<svg") == 3
+    assert "http" not in html.replace("http://www.w3.org/2000/svg", "")  # works offline
+
+
+def test_simulate_without_jax_gives_the_same_kind_of_result():
+    text = run("simulate", "addition-3", "--against", "uniform", "--seeds", 2, "--backend", "numpy")
+    assert re.search(r"mr +\d+", text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "key-coridor"], "did you mean 'key-corridor'?"),
+        (["show", "none.toml"], "cannot read none.toml"),
+        (["show", "random-3000", "--svg", "x.svg"], "too many to draw"),
+        (["simulate", "key-corridor", "--program", "mrr"], "did you mean 'mr'?"),
+        (["simulate", "key-corridor", "--against", "uniform:x=1"], "no setting 'x'"),
+        (["simulate", "key-corridor", "--learner", "nois=1"], "did you mean 'noise'?"),
+        (["simulate", "key-corridor", "--learner", "noise=x"], "not a number"),
+        (["simulate", "random-6000"], "at most 5000 tasks"),
+        (["programs", "mrr"], "did you mean 'mr'?"),
+        (["show", "key-corridor", "--svg", "/no/such/folder/x.svg"], "cannot write"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments, message, tmp_path):
+    error = run(*arguments, rc=2, cwd=tmp_path)
+    assert message in error
+    assert error.startswith("mastery: ")
+    assert error.count("\n") == 1
+
+
+def test_usage_errors_are_explained():
+    assert "No such command" in run("shwo", rc=2)
+    assert "seeds" in run("simulate", "key-corridor", "--seeds", "0", rc=2)
+
+
+def test_a_curriculum_file_with_an_error_says_where(tmp_path):
+    (tmp_path / "c.toml").write_text("[tasks.a]\n[tasks.b]\nafter = [a]\n")
+    assert "line 3" in run("show", "c.toml", rc=2, cwd=tmp_path)
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mastery", "simulate", "random-100", "--program", "uniform",
+         "--against", "target", "--seeds", "1", "--steps", "400", "--backend", "numpy",
+         "-o", "p.html"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    for line in process.stdout:
+        if line.startswith("[2/2]"):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "1 of 2 programs were finished" in err
+    assert "uniform" in out
+    assert (tmp_path / "p.html").exists()
+    assert "Traceback" not in err
+
+
+def test_live_progress_in_a_terminal():
+    """In a real (pseudo-)terminal there is a bar for the program and one for each task."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mastery", "simulate", "key-corridor", "--against", "uniform"],
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"},
+    )
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # how the other end of a terminal says that it is over
+        while part := os.read(ours, 65536):
+            seen += part
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    text = seen.decode(errors="replace")
+    assert "time-steps" in text
+    assert "S6R3" in text
+    assert "░" in text
+    assert "Share of tasks mastered" in text
+
+
+def test_lists_of_programs_may_hold_settings():
+    assert split_programs("mr:delta=0.8,window=20,uniform, sequential") == [
+        "mr:delta=0.8,window=20",
+        "uniform",
+        "sequential",
+    ]
