@@ -48,10 +48,9 @@ class MasteringRate(NamedTuple):
         beta = abs(beta)
         largest = beta.max()
         one_less_delta = (1 - self.delta) / (largest + (largest == 0))  # over max |β|, for |β̂|
+        m_anc, m_succ = graph.anc_succ(mastery)
         return (
-            graph.learnability(mastery) ** self.power
-            * (self.delta * (1 - mastery) + one_less_delta * beta)
-            * (1 - graph.successors_min(mastery))
+            m_anc**self.power * (self.delta * (1 - mastery) + one_less_delta * beta) * (1 - m_succ)
         )
 
 

@@ -236,7 +236,7 @@ class Curriculum:
         return (self[name] for name in self.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._positions
+        return name in self.positions
 
     def __getitem__(self, name: str) -> Task:
         i = self.index(name)
@@ -251,7 +251,7 @@ class Curriculum:
     def index(self, name: str) -> int:
         """Where a task stands in `names` and in every array."""
         try:
-            return self._positions[name]
+            return self.positions[name]
         except (KeyError, TypeError):
             hint = did_you_mean(str(name), self.names)
             raise CurriculumError(f"there is no task {name!r}{hint}") from None
@@ -262,7 +262,8 @@ class Curriculum:
         return self.edges[start:stop, 0]
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
+    def positions(self) -> dict[str, int]:
+        """Where each task stands in `names` and in every array."""
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property

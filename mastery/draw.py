@@ -190,7 +190,7 @@ def _colour(m: float | None) -> tuple[str, str]:
     """Fill and ink for a mastery."""
     m = 0.0 if m is None else min(max(m, 0.0), 1.0)
     fill = [round(a + (b - a) * m) for a, b in zip(_NOTHING, _MASTERED, strict=True)]
-    return "#{:02x}{:02x}{:02x}".format(*fill), "#ffffff" if m > 0.55 else "#1d2327"
+    return "#{:02x}{:02x}{:02x}".format(*fill), "#ffffff" if m > 0.75 else "#1d2327"
 
 
 def _places(curriculum: Curriculum) -> list[tuple[int, float]]:

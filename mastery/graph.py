@@ -2,7 +2,7 @@
 
 `Dense` holds matrices: few array operations, any of which can be batched (a run with edges and
 a run without are one `vmap`). `Layered` holds lists of neighbours, level by level: linear in tasks
-and edges. Both are plain data with the same three functions; `make_graph` picks one.
+and edges. Both are plain data with the same two functions; `make_graph` picks one.
 """
 
 from __future__ import annotations
@@ -17,25 +17,21 @@ from mastery.curriculum import Curriculum
 
 Array = Any  # a NumPy or a JAX array
 DENSE_LIMIT = 48  # tasks; from about here on, lists are faster than matrices
-BLOCK = 8192  # tasks that are worked on together, so that they stay in the processor's cache
 
 
 class Dense(NamedTuple):
     """The order of a small curriculum as matrices."""
 
-    ancestors: Array  # (N, N) bool: [c, c'] is true when c' is an ancestor of c
-    successors: Array  # (N, N) bool: [c, c'] is true when c → c'
-    has_successor: Array  # (N, 1) float: 1 where there is one, else 0
+    near: Array  # (2, N, N) bool: [0, c, c'] when c' is an ancestor of c, [1, c, c'] when c → c'
+    none: Array  # (2, N, 1) float: stands for those that are not near: 1, or 0 if none is
     share: Array  # (N, N): [c, c'] is the part of a_c' that c gets in a'', by eq. 2 and 3
 
-    def learnability(self, mastery: Array) -> Array:
-        """M_{Anc c} = min of M_c' over the ancestors c' of c; 1 if c has none (section 4.1)."""
-        return mastery.__array_namespace__().where(self.ancestors, mastery, 1.0).min(axis=-1)
-
-    def successors_min(self, mastery: Array) -> Array:
-        """M_{Succ c} = min of M_c' over the successors c' of c; 0 if c has none (eq. 1)."""
-        xp = mastery.__array_namespace__()
-        return xp.where(self.successors, mastery, self.has_successor).min(axis=-1)
+    def anc_succ(self, mastery: Array) -> tuple[Array, Array]:
+        """M_{Anc c}, the least M_c' over the ancestors c' of c; 1 if c has none (section 4.1).
+        M_{Succ c}, the least M_c' over the successors c' of c; 0 if c has none (eq. 1).
+        """
+        least = mastery.__array_namespace__().where(self.near, mastery, self.none).min(axis=-1)
+        return least[0], least[1]
 
     def redistribute(self, a: Array) -> Array:
         """a'  = (1 − γ_pred) a  + γ_pred P a'   (eq. 2)
@@ -58,32 +54,26 @@ class Neighbours(NamedTuple):
 class Layered(NamedTuple):
     """The order of a large curriculum as lists of neighbours."""
 
-    climb: tuple[Neighbours, ...]  # predecessors, from the second level to the last
-    descend: tuple[Neighbours, ...]  # successors, from the last level but one to the first
-    predecessors: tuple[Neighbours, ...]  # the same in blocks, whatever the level
-    successors: tuple[Neighbours, ...]
+    predecessors: tuple[Neighbours, ...]  # from the second level to the last
+    successors: tuple[Neighbours, ...]  # from the last level but one to the first
     before: Array  # (N,): max(n_{→c}, 1)
     after: Array  # (N,): max(n_{c→}, 1)
     gamma_pred: Array
     gamma_succ: Array
 
-    def learnability(self, mastery: Array) -> Array:
+    def anc_succ(self, mastery: Array) -> tuple[Array, Array]:
         xp = mastery.__array_namespace__()
-        least = xp.concat([mastery, xp.ones_like(mastery[:1])])  # of a task and its ancestors
-        above = xp.ones_like(mastery)
-        for tasks, predecessors in self.climb:
-            found = least[predecessors].min(axis=0)
-            above = _put(above, tasks, found)
-            least = _put(least, tasks, xp.minimum(mastery[tasks], found))
-        return above
-
-    def successors_min(self, mastery: Array) -> Array:
-        xp = mastery.__array_namespace__()
-        padded = xp.concat([mastery, xp.ones_like(mastery[:1])])
-        least = xp.zeros_like(mastery)
+        least = xp.concat([mastery, xp.ones_like(mastery[:1])])
+        m_succ = xp.zeros_like(mastery)
         for tasks, successors in self.successors:
-            least = _put(least, tasks, padded[successors].min(axis=0))
-        return least
+            m_succ = _put(m_succ, tasks, least[successors].min(axis=0))
+        m_anc = xp.ones_like(mastery)
+        for tasks, predecessors in self.predecessors:
+            found = least[predecessors].min(axis=0)
+            m_anc = _put(m_anc, tasks, found)
+            # from here on of the task and its ancestors, for the levels that follow
+            least = _put(least, tasks, xp.minimum(mastery[tasks], found))
+        return m_anc, m_succ
 
     def redistribute(self, a: Array) -> Array:
         """Eq. 2:  a'_c  = (1 − γ_pred) a_c  + Σ_{c→c'} γ_pred / n_{→c'} a'_c'
@@ -92,7 +82,7 @@ class Layered(NamedTuple):
         xp = a.__array_namespace__()
         none = xp.zeros_like(a[:1])
         given = xp.concat([(1 - self.gamma_pred) * a / self.before, none])  # a'_c / n_{→c}
-        for tasks, successors in self.descend:
+        for tasks, successors in self.successors:
             more = self.gamma_pred * given[successors].sum(axis=0) / self.before[tasks]
             given = _put(given, tasks, given[tasks] + more)
         a = given[:-1] * self.before
@@ -133,8 +123,12 @@ def _dense(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> Dens
     one = np.eye(n)
     eq2 = np.linalg.solve(one - gamma_pred * P, (1 - gamma_pred) * one)
     eq3 = (1 - gamma_succ) * one + gamma_succ * S
-    has_successor = successors.any(axis=1, keepdims=True).astype(float)
-    return Dense(ancestors, successors, has_successor, eq3 @ eq2)
+    has_successor = successors.any(axis=1, keepdims=True)
+    return Dense(
+        near=np.stack([ancestors, successors]),
+        none=np.stack([np.ones((n, 1)), has_successor.astype(float)]),
+        share=eq3 @ eq2,
+    )
 
 
 def _layered(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> Layered:
@@ -142,13 +136,10 @@ def _layered(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> La
     before, after = curriculum.edges.T
     starts = np.searchsorted(level, np.arange(level[-1] + 2))
     spans = list(pairwise(starts))
-    blocks = [(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)]
     predecessors, successors = _Lists(after, before, n), _Lists(before, after, n)
     return Layered(
-        climb=tuple(g for span in spans for g in predecessors.groups(*span)),
-        descend=tuple(g for span in reversed(spans) for g in successors.groups(*span)),
-        predecessors=tuple(g for span in blocks for g in predecessors.groups(*span)),
-        successors=tuple(g for span in blocks for g in successors.groups(*span)),
+        predecessors=tuple(g for span in spans for g in predecessors.groups(*span)),
+        successors=tuple(g for span in reversed(spans) for g in successors.groups(*span)),
         before=np.maximum(predecessors.degree, 1).astype(float),
         after=np.maximum(successors.degree, 1).astype(float),
         gamma_pred=gamma_pred,

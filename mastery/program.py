@@ -17,11 +17,12 @@ from typing import Any, NamedTuple, Protocol
 
 from mastery.attention import Attention, Exp3S, Learned, Sequential, View, mastering_rate
 from mastery.distribution import Amax, Converter, cumulative, draw
-from mastery.graph import BLOCK, Graph
+from mastery.graph import Graph
 from mastery.progress import Estimator, History, Naive, Sampling
 from mastery.tree import tree_map
 
 Array = Any  # a NumPy or a JAX array
+BLOCK = 8192  # tasks that are updated together, so that they stay in the processor's cache
 
 
 class ProgramLike(Protocol):
@@ -72,7 +73,7 @@ class Factors(NamedTuple):
 
 def _blocks(tasks: Any, n: int) -> list[Any]:
     """Positions in parts that fit the processor's cache; slices when they are all n tasks."""
-    if not hasattr(tasks, "shape"):
+    if not getattr(tasks, "ndim", 0):
         return [tasks]
     starts = range(0, len(tasks), BLOCK)
     if len(tasks) == n:
@@ -158,7 +159,7 @@ class Program(NamedTuple):
         n = history.size(self.window)
         mean = history.returns.sum(axis=0) / n
         mean = xp.where(n < self.window, xp.minimum(xp.maximum(mean, low), high), mean)
-        memory = self.progress.observe(memory, history, t, self.window)
+        memory = self.progress.observe(memory, history, n, t, self.window)
         return Tasks(history, mean, xp.minimum(mean, low), xp.maximum(mean, high), memory)
 
     def advance(self, state: State, tasks: Tasks, seen: Array, noise: Array) -> State:
@@ -194,7 +195,7 @@ class Program(NamedTuple):
         a = self.attention.attend(state.attention, view)
         return Factors(
             view.mastery,
-            self.graph.learnability(view.mastery),
+            self.graph.anc_succ(view.mastery)[0],
             view.progress,
             a,
             self.graph.redistribute(a),

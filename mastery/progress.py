@@ -6,8 +6,10 @@ were seen (or keeps the old values of the others). Arrays are NumPy's or JAX's. 
 NamedTuple of hyper-parameters with three pure functions:
 
     init(history)                           -> memory
-    observe(memory, history, t, K)          -> memory, once the return of time-step t is in history
+    observe(memory, history, n, t, K)       -> memory, once the return of time-step t is in history
     estimate(memory, history, uniforms, K)  -> β, one number a task
+
+with n (N,) the number of returns that history holds of each task.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ class History(NamedTuple):
         self.count[tasks] += 1
 
     def size(self, K: Array) -> Array:
-        """(N,): how many returns are held."""
-        return self.count.__array_namespace__().minimum(self.count, K)
+        """(N,) float: how many returns are held."""
+        xp = self.count.__array_namespace__()
+        return xp.minimum(self.count, K).astype(self.returns.dtype)
 
     def change(self, K: Array) -> Array:
         """(N,): the last return less the one before it; 0 with fewer than two."""
@@ -55,18 +58,14 @@ def slope(history: History, t: Array, held: Array, n: Array) -> Array:
         β = Σ (t_i − t̄)(r_i − r̄) / Σ (t_i − t̄)²      over the n ≥ 1 slots that are `held`;
 
     0 with fewer than two time-steps. Times are taken relative to t and times n, so that they stay
-    whole numbers, and returns relative to one of them: a late t costs no digits, equal returns
-    give exactly 0. A sum that is nothing but rounding error is 0 too, since eq. 1 divides by the
-    largest |β|.
+    whole numbers, and returns relative to one of them: a late t costs no digits, and equal returns
+    give exactly 0, which matters since eq. 1 divides by the largest |β|.
     """
     xp = history.returns.__array_namespace__()
-    held = held.astype(history.returns.dtype)
     x = (history.times - t) * held
     x = (n * x - x.sum(axis=0)) * held  # n (t_i − t̄), so that Σ x = 0 and r̄ drops out
-    xy = x * (history.returns - history.returns[0])
-    above, below = xy.sum(axis=0), (x * x).sum(axis=0)
-    rounding = 64 * xp.finfo(xy.dtype).eps * abs(xy).sum(axis=0)
-    return n * above * (abs(above) > rounding) / xp.maximum(below, 1.0)
+    y = history.returns - history.returns[0]
+    return n * (x * y).sum(axis=0) / xp.maximum((x * x).sum(axis=0), 1.0)
 
 
 class Window(NamedTuple):
@@ -77,9 +76,8 @@ class Window(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
-    def observe(self, beta: Array, history: History, t: Array, K: Array) -> Array:
-        n = history.size(K)
-        held = _slots(history.returns) < n
+    def observe(self, beta: Array, history: History, n: Array, t: Array, K: Array) -> Array:
+        held = (_slots(history.returns) < n).astype(beta.dtype)
         return self.alpha * slope(history, t, held, n) + (1 - self.alpha) * beta
 
     def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
@@ -94,7 +92,7 @@ class Online(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
-    def observe(self, beta: Array, history: History, t: Array, K: Array) -> Array:
+    def observe(self, beta: Array, history: History, n: Array, t: Array, K: Array) -> Array:
         return self.alpha * history.change(K) + (1 - self.alpha) * beta
 
     def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
@@ -112,13 +110,14 @@ class Naive(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
-    def observe(self, beta: Array, history: History, t: Array, K: Array) -> Array:
+    def observe(self, beta: Array, history: History, n: Array, t: Array, K: Array) -> Array:
         return beta
 
     def close(self, beta: Array, history: History, task: Array, t: Array, K: Array) -> Array:
         xp = beta.__array_namespace__()
         block = (_slots(history.returns) < history.size(K)) & (history.times > t - K)
-        n = xp.maximum(block.sum(axis=0), 1)
+        block = block.astype(beta.dtype)
+        n = xp.maximum(block.sum(axis=0), 1.0)
         new = self.alpha * slope(history, t, block, n) + (1 - self.alpha) * beta
         return xp.where(xp.arange(beta.shape[0]) == task, new, beta)
 
@@ -132,7 +131,7 @@ class Sampling(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns * 0.0
 
-    def observe(self, changes: Array, history: History, t: Array, K: Array) -> Array:
+    def observe(self, changes: Array, history: History, n: Array, t: Array, K: Array) -> Array:
         return _write_change(changes, history, K)
 
     def estimate(self, changes: Array, history: History, uniforms: Array, K: Array) -> Array:
@@ -148,7 +147,7 @@ class Change(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns * 0.0
 
-    def observe(self, changes: Array, history: History, t: Array, K: Array) -> Array:
+    def observe(self, changes: Array, history: History, n: Array, t: Array, K: Array) -> Array:
         return _write_change(changes, history, K)
 
     def estimate(self, changes: Array, history: History, uniforms: Array, K: Array) -> Array:
@@ -162,10 +161,10 @@ class Competence(NamedTuple):
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
 
-    def observe(self, beta: Array, history: History, t: Array, K: Array) -> Array:
+    def observe(self, beta: Array, history: History, n: Array, t: Array, K: Array) -> Array:
         xp = beta.__array_namespace__()
         age = (history.count - 1 - _slots(history.returns)) % K
-        half = history.size(K) // 2
+        half = n // 2
         sign = xp.where(age < half, 1.0, xp.where(age < 2 * half, -1.0, 0.0))
         change = sign * (
             history.returns - history.returns[0]

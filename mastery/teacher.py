@@ -60,7 +60,6 @@ class Teacher:
         self.per_episode = per_episode
         self._lock = threading.RLock()
         self._random = np.random.Generator(np.random.PCG64(seed))
-        self._positions = {name: i for i, name in enumerate(curriculum.names)}
         self._no_noise = np.broadcast_to(0.0, (3, len(curriculum)))
         self._state: Any = tree_map(np.array, self.program.init(self._noise()))
         self._distribution: NDArray[np.float64] | None = None
@@ -220,9 +219,9 @@ class Teacher:
         rows: list[int] = []
         values: list[float] = []
         for name, given in returns.items():
-            row = self._positions.get(name)
+            row = self.curriculum.positions.get(name)
             if row is None:
-                hint = did_you_mean(str(name), self._positions)
+                hint = did_you_mean(str(name), self.curriculum.positions)
                 raise ReturnsError(f"there is no task {name!r}{hint}")
             several = [given] if type(given) is float else _numbers(name, given)
             for value in several:

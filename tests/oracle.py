@@ -20,7 +20,7 @@ def order(curriculum):
 
 
 def linreg(points):
-    """Slope of the points, with exact cancellation where the exact slope is 0."""
+    """Slope of the points; polyfit's rounding error where the exact slope is 0 is taken away."""
     if len({t for t, _ in points}) < 2:
         return 0.0
     t = np.array([t for t, _ in points], float)

@@ -64,7 +64,8 @@ def test_nothing_unpickles():
         assert "allow_pickle=True" not in path.read_text()
 
 
-def test_the_readmes_python_runs():
+def test_the_readmes_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     assert blocks
     for block in blocks:

@@ -1,0 +1,50 @@
+# Two commands for a fresh clone: `make demo` and `make test`. Each sets up what it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint format bench pictures clean help
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/.train  ## teach with the mastering-rate program, and write a report to open
+	$(BIN)/mastery simulate key-corridor --program mr \
+		--against gprop-linreg,gamax-window,uniform,sequential --seeds 20 --out demo.html
+
+test: $(VENV)/.test lint  ## lint, types and every test that takes seconds
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.test  ## the checks that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.test  ## ruff and mypy
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.test  ## let ruff tidy the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.test  ## speed and memory, as tables
+	$(BIN)/python benchmarks/teacher.py
+
+pictures: $(VENV)/.train  ## draw docs/img anew
+	$(BIN)/python docs/pictures.py
+
+clean:  ## remove everything that was set up
+	rm -rf $(VENV) demo.html .pytest_cache .hypothesis .mypy_cache .ruff_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# a stamp for each set of requirements, so that a second run installs nothing
+$(VENV)/.train: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/.train
