@@ -26,7 +26,7 @@ from mastery.curriculum import Curriculum, shipped
 from mastery.draw import bar, curriculum_svg, curriculum_text, sparkline
 from mastery.errors import MasteryError, did_you_mean
 from mastery.recipe import PARTS, PROGRAMS, SETTINGS, Recipe
-from mastery.report import KINDS, simulation_page, steps_text
+from mastery.report import simulation_page, steps_text
 from mastery.simulate import Learner, Outcome, simulate
 from mastery.teacher import Teacher
 
@@ -38,6 +38,7 @@ app = typer.Typer(
     help="Decide what a learner trains on next: mastering-rate curriculum learning.",
 )
 console = Console()
+SPENT_ON = ("mastered", "learnable", "not yet")
 
 CurriculumArgument = Annotated[
     str,
@@ -275,8 +276,9 @@ def _print_outcomes(curriculum: Curriculum, outcomes: list[Outcome], learner: Le
         title_justify="left",
         box=None,
     )
-    for column in ("program", "median", "95% interval", "mastered", *KINDS):
-        table.add_column(column, justify="left" if column == "program" else "right")
+    table.add_column("program", no_wrap=True)
+    for column in ("median", "95% interval", "learners", *SPENT_ON):
+        table.add_column(column, justify="right", no_wrap=True)
     for o in outcomes:
         low, high = (steps_text(s, o.budget) for s in o.interval())
         table.add_row(
@@ -287,7 +289,10 @@ def _print_outcomes(curriculum: Curriculum, outcomes: list[Outcome], learner: Le
             *(f"{share:.0%}" for share in o.spent),
         )
     console.print(table, highlight=False)
-    console.print("[dim]The last three columns: the state of the tasks that were trained on.[/dim]")
+    console.print(
+        "[dim]The last three columns: where training went, on tasks mastered by then, on tasks "
+        "learnable but not mastered, on tasks not learnable yet.[/dim]"
+    )
     end = max(int(o.times[-1]) for o in outcomes)
     console.print(f"\nShare of tasks mastered, time-steps 0 to {end:,}, mean over learners")
     width = max(len(o.program) for o in outcomes)

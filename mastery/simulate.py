@@ -156,6 +156,8 @@ def simulate(
             recipe.build(curriculum), world, learner.episodes, seeds, seed, budget
         )
         times, skills = [0], [np.zeros((seeds, len(curriculum)))]
+        if report:  # before the first chunk, which may take a moment to compile
+            report(str(recipe), 0, budget, skills[0][0])
         for carry in chunks:
             times.append(int(carry.t[0]))
             skills.append(np.asarray(carry.skill, np.float64))
