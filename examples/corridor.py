@@ -35,7 +35,7 @@ def episode(q, right_door, start, random, explore=0.1, rate=0.5):
     return 0.0
 
 
-def train(program, seed, most=20_000):
+def train(program, seed, most=2_000):
     """Episodes until every start reaches the goal when no door is opened at random."""
     random = np.random.default_rng(seed)
     right_door = random.integers(4, size=LENGTH + 1)

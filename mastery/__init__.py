@@ -7,7 +7,7 @@ teacher.update({task: 0.4})
 """
 
 from mastery.check import check_program
-from mastery.curriculum import Curriculum, Task
+from mastery.curriculum import Curriculum
 from mastery.errors import (
     CheckpointError,
     CurriculumError,
@@ -18,6 +18,7 @@ from mastery.errors import (
 from mastery.explanation import Explanation
 from mastery.program import Program, ProgramLike
 from mastery.recipe import Recipe
+from mastery.task import Task
 from mastery.teacher import Teacher
 
 __version__ = "0.1.0"

@@ -47,11 +47,10 @@ class MasteringRate(NamedTuple):
         mastery, beta, graph = view
         beta = abs(beta)
         largest = beta.max()
-        one_less_delta = (1 - self.delta) / (largest + (largest == 0))  # over max |β|, for |β̂|
+        beta_hat = beta / (largest + (largest == 0))
         m_anc, m_succ = graph.anc_succ(mastery)
-        return (
-            m_anc**self.power * (self.delta * (1 - mastery) + one_less_delta * beta) * (1 - m_succ)
-        )
+        unlearned = self.delta * (1 - mastery) + (1 - self.delta) * beta_hat
+        return m_anc**self.power * unlearned * (1 - m_succ)
 
 
 class LearningProgress(NamedTuple):
@@ -148,6 +147,7 @@ class Sequential(NamedTuple):
 
 
 Attention = MasteringRate | LearningProgress | Exp3S | Constant | Sequential
+LEARNING = (Exp3S, Sequential)  # those that have `advance`
 
 
 def _percentiles(gains: Array, n: Array, *shares: float) -> list[Array]:

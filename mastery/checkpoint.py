@@ -9,11 +9,13 @@ the new one, whole.
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import math
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,16 @@ def write(path: str | Path, kind: str, meta: Any, arrays: dict[str, NDArray[Any]
 
 def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
     """Write a whole file in the place of another, or leave that other as it was."""
-    path = Path(path)
+    try:
+        path = Path(path)
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:  # a folder fails here; a terminal or a pipe is written to
+                file.writelines(parts)
+            return
+        path = path.resolve()  # what a link points to
+        _remove_old(path)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"cannot write {path}: {_reason(error)}") from None
     beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         with beside.open("wb") as file:
@@ -59,7 +70,7 @@ def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
         _sync_folder(path.parent)
     except OSError as error:
         raise CheckpointError(
-            f"cannot write {path}: {error.strerror}; nothing was changed"
+            f"cannot write {path}: {_reason(error)}; nothing was changed"
         ) from None
     finally:
         with contextlib.suppress(OSError):
@@ -70,8 +81,8 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
     """The plain data and the arrays of a file of this kind."""
     try:
         content = Path(path).read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"cannot read {path}: {_reason(error)}") from None
     first, newline, rest = content.partition(b"\n")
     if not first.startswith(_MAGIC) or not newline:
         raise CheckpointError(f"{path} is not a file that mastery wrote")
@@ -86,16 +97,40 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
         raise CheckpointError(
             f"{path} is damaged: it is cut short or a byte has changed; use an earlier copy"
         )
-    length = int.from_bytes(rest[:8], "little")
-    header = json.loads(rest[8 : 8 + length])
-    if header["kind"] != kind:
-        raise CheckpointError(f"{path} holds {header['kind']!r}, not {kind!r}")
-    at, arrays = len(first) + 9 + length, {}
+    try:
+        header, arrays = _parse(body, len(first) + 1)
+        if header["kind"] != kind:
+            raise CheckpointError(f"{path} holds {header['kind']!r}, not {kind!r}")
+        return header["meta"], arrays
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"{path} is whole, but not of the form it should be") from None
+
+
+def _parse(body: bytes, at: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    length = int.from_bytes(body[at : at + 8], "little")
+    header = json.loads(body[at + 8 : at + 8 + length])
+    at += 8 + length
+    arrays = {}
     for name, dtype, shape in header["arrays"]:
-        size = math.prod(shape)
-        arrays[name] = np.frombuffer(body, np.dtype(dtype), size, at).reshape(shape)
-        at += arrays[name].nbytes
-    return header["meta"], arrays
+        if np.dtype(dtype).kind not in "biuf":
+            raise ValueError(dtype)
+        array = np.frombuffer(body, np.dtype(dtype), math.prod(shape), at).reshape(shape)
+        arrays[name], at = array, at + array.nbytes
+    return header, arrays
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def _remove_old(path: Path) -> None:
+    """What a writer that was killed an hour ago or more has left beside the file."""
+    for old in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > 3600:
+                old.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -139,7 +139,8 @@ def simulate_command(
     seeds: Annotated[int, typer.Option(min=1, help="Learners for each program.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="The first learner's seed.")] = 0,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="The most time-steps; by default ten times the ideal.")
+        int | None,
+        typer.Option(min=1, max=10**7, help="The most time-steps; by default ten times the ideal."),
     ] = None,
     learner: Annotated[
         str,
@@ -158,6 +159,8 @@ def simulate_command(
     """
     loaded = Curriculum.load(curriculum)
     model = _learner(learner)
+    if out and (out.is_dir() or not out.resolve().parent.is_dir()):
+        raise MasteryError(f"cannot write {out}: it must be a file in a folder that is there")
     names = [program, *(PROGRAMS if against.strip() == "all" else split_programs(against))]
     recipes = list(dict.fromkeys(str(Recipe.parse(name)) for name in names))
     outcomes: list[Outcome] = []
@@ -240,7 +243,7 @@ def _progress(curriculum: Curriculum, programs: int, mastered: float) -> Iterato
                 )
             steps.update(bars[program], completed=step)
             lines = [
-                f"  {name.ljust(width)}  [green]{bar(m, 30)}[/green] {m:4.0%}"
+                f"  {escape(name.ljust(width))}  [green]{bar(m, 30)}[/green] {m:4.0%}"
                 for name, m in zip(shown, skill, strict=False)
             ]
             if len(curriculum) > len(shown):
@@ -271,7 +274,7 @@ class _Lines:
 def _print_outcomes(curriculum: Curriculum, outcomes: list[Outcome], learner: Learner) -> None:
     seeds = len(outcomes[0].steps)
     table = Table(
-        title=f"\nTime-steps until every task of {curriculum.name} is mastered "
+        title=f"\nTime-steps until every task of {escape(curriculum.name)} is mastered "
         f"({seeds} learners a program)",
         title_justify="left",
         box=None,

@@ -1,4 +1,4 @@
-"""Task and Curriculum: a min-max ordered curriculum (section 4.1), read, checked and held.
+"""Curriculum: a min-max ordered curriculum (section 4.1), read, checked and held.
 
 A curriculum is a directed acyclic graph over tasks: an edge from A to B means that it is
 preferable to learn A before B. Each task has an estimate of the lowest and highest mean return
@@ -9,69 +9,20 @@ that a learner can get on it. Tasks are held in topological order, level by leve
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mastery import formats
 from mastery.errors import CurriculumError, did_you_mean
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Something that can be trained on.
-
-    name: how the task is called, unique in its curriculum.
-    minimum, maximum: estimates of the lowest and the highest mean return a learner can get
-        (m̂ and M̂). If in doubt, take a minimum that is rather high and a maximum that is rather
-        low: both are corrected by what is seen.
-    after: names of the tasks that are better learned before this one.
-    settings: anything of your own, such as an environment id; `mastery` only carries it.
-    """
-
-    name: str
-    minimum: float = 0.0
-    maximum: float = 1.0
-    after: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise CurriculumError(f"a task needs a name that is not empty, not {self.name!r}")
-        for which in ("minimum", "maximum"):
-            value = getattr(self, which)
-            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-                raise CurriculumError(
-                    f"task {self.name!r}: {which} is {value!r}; it must be a finite number"
-                )
-            object.__setattr__(self, which, float(value))
-        if self.minimum >= self.maximum:
-            raise CurriculumError(
-                f"task {self.name!r}: minimum {self.minimum:g} is not below maximum "
-                f"{self.maximum:g}; they are the lowest and highest mean return to expect"
-            )
-        if isinstance(self.after, str):
-            raise CurriculumError(
-                f"task {self.name!r}: after is the text {self.after!r}; "
-                f"it must be a list of names, as in after=({self.after!r},)"
-            )
-        object.__setattr__(self, "after", tuple(dict.fromkeys(self.after)))
-        if self.name in self.after:
-            raise CurriculumError(f"task {self.name!r} lists itself in after; remove it there")
-        if not isinstance(self.settings, Mapping):
-            raise CurriculumError(
-                f"task {self.name!r}: settings is {self.settings!r}; it must be a table"
-            )
+from mastery.task import Task
 
 
 class Curriculum:
@@ -80,14 +31,14 @@ class Curriculum:
     names: the tasks' names in topological order; every array of this package follows it.
     minimum, maximum: (N,) float64, the estimates m̂ and M̂ of each task.
     level: (N,) int32, the longest way from a task without predecessors; never decreases.
-    edges: (E, 2) int64, one row [before, after] for each edge, sorted.
+    edges: (E, 2) int32, one row [before, after] for each edge, sorted.
     """
 
     names: tuple[str, ...]
     minimum: NDArray[np.float64]
     maximum: NDArray[np.float64]
     level: NDArray[np.int32]
-    edges: NDArray[np.int64]
+    edges: NDArray[np.int32]
     settings: dict[str, Mapping[str, Any]]
     name: str
 
@@ -115,7 +66,7 @@ class Curriculum:
         position[order] = np.arange(len(order))
         given_names = list(given)
         ends = np.repeat(np.arange(len(after)), [len(names) for names in after])
-        edges = np.stack([position[befores], position[ends]], axis=1)
+        edges = np.stack([position[befores], position[ends]], axis=1).astype(np.int32)
 
         self.name = name
         self.names = tuple(given_names[i] for i in order)
@@ -142,7 +93,7 @@ class Curriculum:
             )
         try:
             text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise CurriculumError(f"cannot read {path}: {reason}") from None
         read = cls.from_toml if path.suffix == ".toml" else cls.from_json
@@ -155,8 +106,8 @@ class Curriculum:
     def random(cls, n: int, seed: int = 0, predecessors: int = 3) -> Curriculum:
         """A layered curriculum of n tasks, about n^⅓ levels deep; each task comes after about that
         many tasks of the level before. To try programs on; `load("random-200")` gives seed 0."""
-        if n < 1:
-            raise CurriculumError(f"a random curriculum needs at least one task, not {n}")
+        if n < 1 or predecessors < 1:
+            raise CurriculumError("a random curriculum needs at least one task and predecessor")
         generator = np.random.default_rng(seed)
         width = math.ceil(n / max(round(n ** (1 / 3)), 1))
         number = generator.integers(1, 2 * predecessors, n, endpoint=False)
@@ -172,62 +123,13 @@ class Curriculum:
     @classmethod
     def from_toml(cls, text: str, name: str = "curriculum") -> Curriculum:
         """Read the TOML form: a table `[tasks.NAME]` for each task, and `[defaults]` for all."""
-        try:
-            document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise CurriculumError(f"not valid TOML: {error}") from None
-        _known_keys(document, ("name", "description", "defaults", "tasks"), "the file")
-        defaults = _table(document.get("defaults", {}), "[defaults]")
-        _known_keys(defaults, ("minimum", "maximum"), "[defaults]")
-        tasks = []
-        for task_name, entry in _table(document.get("tasks", {}), "[tasks]").items():
-            where = f"task {task_name!r}"
-            entry = {**defaults, **_table(entry, where)}
-            _known_keys(entry, ("minimum", "maximum", "after", "settings"), where)
-            tasks.append(Task(task_name, **{**entry, "after": _names(entry, where)}))
-        return cls(tasks, name=str(document.get("name", name)))
+        given, tasks = formats.read_toml(text)
+        return cls(tasks, name=given or name)
 
     @classmethod
     def from_json(cls, text: str, name: str = "curriculum") -> Curriculum:
-        """Read the form of the paper's authors:
-        `{"nodes": {name: {"id", "min", "max"}}, "edges": [[before, after], …]}`.
-
-        `id` becomes the setting `env`. A node that no edge mentions is kept.
-        """
-        try:
-            document = json.loads(text, object_pairs_hook=_no_duplicates)
-        except json.JSONDecodeError as error:
-            raise CurriculumError(f"not valid JSON: {error}") from None
-        _known_keys(_table(document, "the file"), ("nodes", "edges"), "the file")
-        nodes = _table(document.get("nodes", {}), "nodes")
-        after: dict[str, list[str]] = {name: [] for name in nodes}
-        edges = document.get("edges", [])
-        if not isinstance(edges, list):
-            raise CurriculumError("edges must be a list of pairs [before, after]")
-        for edge in edges:
-            if not (
-                isinstance(edge, list) and len(edge) == 2 and all(type(e) is str for e in edge)
-            ):
-                raise CurriculumError(f"edge {edge!r} is not a pair of names [before, after]")
-            if edge[1] not in after:
-                raise CurriculumError(
-                    f"edge {edge!r} names {edge[1]!r}, and there is no such node"
-                    f"{did_you_mean(edge[1], nodes)}"
-                )
-            after[edge[1]].append(edge[0])
-        tasks = []
-        for node, entry in nodes.items():
-            _known_keys(_table(entry, f"node {node!r}"), ("id", "min", "max"), f"node {node!r}")
-            tasks.append(
-                Task(
-                    node,
-                    minimum=entry.get("min", 0.0),
-                    maximum=entry.get("max", 1.0),
-                    after=tuple(after[node]),
-                    settings={"env": entry["id"]} if "id" in entry else {},
-                )
-            )
-        return cls(tasks, name=name)
+        """Read the form of the paper's authors; a node that no edge mentions is kept."""
+        return cls(formats.read_json(text), name=name)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -256,7 +158,7 @@ class Curriculum:
             hint = did_you_mean(str(name), self.names)
             raise CurriculumError(f"there is no task {name!r}{hint}") from None
 
-    def predecessors(self, i: int) -> NDArray[np.int64]:
+    def predecessors(self, i: int) -> NDArray[np.int32]:
         """The positions of the tasks with an edge to task i."""
         start, stop = np.searchsorted(self.edges[:, 1], [i, i + 1])
         return self.edges[start:stop, 0]
@@ -300,15 +202,7 @@ class Curriculum:
 
     def to_toml(self) -> str:
         """The TOML form, which `load` reads back."""
-        lines = [f"name = {_toml(self.name)}"]
-        for task in self:
-            lines += ["", f"[tasks.{_toml_key(task.name)}]"]
-            lines += [f"minimum = {_toml(task.minimum)}", f"maximum = {_toml(task.maximum)}"]
-            if task.after:
-                lines.append(f"after = {_toml(list(task.after))}")
-            if task.settings:
-                lines.append(f"settings = {_toml(dict(task.settings))}")
-        return "\n".join(lines) + "\n"
+        return formats.write_toml(self.name, self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Curriculum):
@@ -361,60 +255,18 @@ def _levels(
 
 def _cycle(given: dict[str, int], after: list[tuple[str, ...]], stuck: set[int]) -> str:
     names = list(given)
-    path, i = [], min(stuck)
+    path: dict[int, None] = {}
+    i = min(stuck)
     while i not in path:
-        path.append(i)
+        path[i] = None
         i = next(given[name] for name in after[i] if given[name] in stuck)
-    loop = [names[j] for j in reversed([*path[path.index(i) :], i])]
+    walked = list(path)
+    loop = [names[j] for j in reversed([*walked[walked.index(i) :], i])]
+    if len(loop) > 12:
+        loop = [*loop[:6], "…", *loop[-5:]]
     return f"the order of the tasks has a cycle: {' → '.join(loop)}; remove one of these edges"
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array
-
-
-def _table(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise CurriculumError(f"{where} is {value!r}; it must be a table")
-    return value
-
-
-def _names(entry: dict[str, Any], where: str) -> tuple[str, ...]:
-    after = entry.get("after", [])
-    if not isinstance(after, list) or not all(isinstance(name, str) for name in after):
-        raise CurriculumError(f"{where}: after is {after!r}; it must be a list of names")
-    return tuple(after)
-
-
-def _known_keys(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for key in table:
-        if key not in known:
-            hint = did_you_mean(key, known)
-            extra = " (your own settings go under settings)" if "settings" in known else ""
-            raise CurriculumError(f"{where} has a key {key!r} that means nothing{hint}{extra}")
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in table:
-            raise CurriculumError(f"the key {key!r} is there twice; remove or rename one of them")
-        table[key] = value
-    return table
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML; JSON's text and numbers are TOML's, but for the tables."""
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{_toml_key(k)} = {_toml(v)}" for k, v in value.items())
-        return f"{{ {inside} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(v) for v in value)}]"
-    if isinstance(value, bool | int | float | str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return str(value)  # dates and times
-
-
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)

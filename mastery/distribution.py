@@ -22,8 +22,8 @@ class Prop(NamedTuple):
     def convert(self, a: Array, uniforms: Array) -> Array:
         n, total = a.shape[0], a.sum()
         none = total == 0
-        scale = (1 - self.epsilon) / (total + none)
-        return a * scale + (self.epsilon + (1 - self.epsilon) * none) / n
+        prop = a / (total + none)  # 0 everywhere if there is no attention anywhere
+        return (1 - self.epsilon) * prop + (self.epsilon + (1 - self.epsilon) * none) / n
 
 
 class Amax(NamedTuple):
@@ -56,8 +56,13 @@ Converter = Prop | Amax | Boltzmann
 
 
 def cumulative(probabilities: Array) -> Array:
-    """(N,): running sums that end in exactly 1 and do not grow where the probability is 0."""
-    sums = probabilities.__array_namespace__().cumulative_sum(probabilities)
+    """(N,): running sums that end in exactly 1, and grow only where the probability is not 0."""
+    xp = probabilities.__array_namespace__()
+    sums = xp.cumulative_sum(probabilities)
+    if hasattr(sums, "at"):  # JAX adds up in parts, which may go down a little from one to the next
+        from jax.lax import cummax
+
+        sums = cummax(xp.where(probabilities > 0, sums, 0.0))
     return sums / sums[-1]
 
 

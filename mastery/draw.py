@@ -40,8 +40,8 @@ def curriculum_text(curriculum: Curriculum, mastery: Mapping[str, float] | None 
         if i is not None:
             low, high = curriculum.minimum[i], curriculum.maximum[i]
             line += f"{curriculum.names[i].ljust(name)}  {low:g} … {high:g}"
-            if mastery is not None:
-                m = mastery[curriculum.names[i]]
+            m = _known(mastery, curriculum.names[i])
+            if m is not None:
                 line += f"  {bar(m)} {m:4.0%}"
         lines.append(line.rstrip())
     return "\n".join(lines)
@@ -90,7 +90,7 @@ def curriculum_svg(curriculum: Curriculum, mastery: Mapping[str, float] | None =
             f'{x1 - bend:.1f} {y1:.1f} {x1 - 3:.1f} {y1:.1f}"/>'
         )
     for i, name in enumerate(curriculum.names):
-        (x, y), m = corner(i), None if mastery is None else float(mastery[name])
+        (x, y), m = corner(i), _known(mastery, name)
         fill, ink = _colour(m)
         known = "" if m is None else f", mastery {m:.0%}"
         parts.append(
@@ -162,6 +162,12 @@ def curves_svg(
         parts.append(f'<text class="ink" x="{at_x}" y="{y}" font-size="13">{escape(name)}</text>')
     high = max(high, top + 16 + len(curves) * 21)
     return _svg(wide, high, f"{y_label} over {x_label}", "".join(parts))
+
+
+def _known(mastery: Mapping[str, float] | None, name: str) -> float | None:
+    """A task's mastery, or None where a program does not know it."""
+    m = np.nan if mastery is None else float(mastery[name])
+    return None if np.isnan(m) else m
 
 
 def _svg(width: float, height: float, title: str, inside: str) -> str:

@@ -29,6 +29,8 @@ class CheckpointError(MasteryError):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known name is close to this one, else a list of a few."""
     known = list(known)
+    if len(known) > 1000:  # difflib is slow: look only at names of about that length
+        known = [k for k in known if abs(len(k) - len(name)) <= 1][:5000]
     if close := get_close_matches(name, known, n=1):
         return f"; did you mean {close[0]!r}?"
     few = ", ".join(repr(k) for k in known[:12])

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from mastery.curriculum import Curriculum
 
 Array = Any  # a NumPy or a JAX array
-DENSE_LIMIT = 48  # tasks; from about here on, lists are faster than matrices
 
 
 class Dense(NamedTuple):
@@ -102,9 +101,14 @@ def make_graph(
     gamma_succ: float = 0.0,
     dense: bool | None = None,
 ) -> Graph:
-    """The order of a curriculum, as matrices when it is small (or `dense` says so)."""
+    """The order of a curriculum: as matrices when they are faster, or when `dense` says so.
+
+    Matrices cost about n² elements, lists about 4000 a level; up to 48 tasks it is always
+    matrices, so that small curricula of different orders can be batched.
+    """
     if dense is None:
-        dense = len(curriculum) <= DENSE_LIMIT
+        n, levels = len(curriculum), int(curriculum.level[-1]) + 1
+        dense = n <= 48 or (n <= 2000 and n * n <= 4000 * levels)
     return (_dense if dense else _layered)(curriculum, gamma_pred, gamma_succ)
 
 

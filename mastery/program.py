@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from mastery.attention import Attention, Exp3S, Learned, Sequential, View, mastering_rate
+from mastery.attention import LEARNING, Attention, Learned, View, mastering_rate
 from mastery.distribution import Amax, Converter, cumulative, draw
 from mastery.graph import Graph
 from mastery.progress import Estimator, History, Naive, Sampling
@@ -45,9 +45,13 @@ class Tasks(NamedTuple):
     progress: Array  # (N,) or (K, N): the estimator's memory
 
     def take(self, tasks: Any) -> Tasks:
-        """Some tasks, or with a number one of them."""
-        history = History(*(x[..., tasks] for x in self.history))
+        """Some tasks, or with a number one of them; the rings are copies."""
+        returns, times, count = self.history
+        history = History(returns[:, tasks].copy(), times[:, tasks].copy(), count[tasks])
         return Tasks(history, *(x[..., tasks] for x in self[1:]))
+
+    def leaves(self) -> tuple[Array, ...]:
+        return (*self.history, *self[1:])
 
 
 class State(NamedTuple):
@@ -71,14 +75,16 @@ class Factors(NamedTuple):
     probability: Array  # d_c
 
 
-def _blocks(tasks: Any, n: int) -> list[Any]:
-    """Positions in parts that fit the processor's cache; slices when they are all n tasks."""
+def _blocks(tasks: Any, returns: Any, n: int) -> list[tuple[Any, Any]]:
+    """Positions and returns in parts that fit the processor's cache."""
     if not getattr(tasks, "ndim", 0):
-        return [tasks]
-    starts = range(0, len(tasks), BLOCK)
-    if len(tasks) == n:
-        return [slice(i, i + BLOCK) for i in starts]
-    return [tasks[i : i + BLOCK] for i in starts]
+        return [(tasks, returns)]
+    parts = [slice(i, i + BLOCK) for i in range(0, len(tasks), BLOCK)]
+    if len(tasks) < n:
+        return [(tasks[part], returns[part]) for part in parts]
+    ordered = returns.copy()  # all tasks, so that slices can take the place of positions
+    ordered[tasks] = returns
+    return [(part, ordered[part]) for part in parts]
 
 
 class Program(NamedTuple):
@@ -109,6 +115,8 @@ class Program(NamedTuple):
         count = zeros.astype(xp.int32)
         history = History(empty, xp.zeros_like(empty, dtype=xp.int32), count)
         low, high = zeros + self.minimum, zeros + self.maximum
+        # float32 may not tell them apart, and M_c divides by their difference
+        high = xp.where(high > low, high, low + (1 + abs(low)) * 1e-6)
         tasks = Tasks(history, low + 0.0, low, high, self.progress.init(history))
         state = State(
             t=xp.zeros((), dtype=xp.int32),
@@ -117,7 +125,7 @@ class Program(NamedTuple):
             held=xp.zeros((), dtype=xp.int32),
             noise=noise if self.random else noise[:0],
         )
-        return self._hold(state, self.progress, True)
+        return self._hold(state, True)
 
     def observe(self, state: State, returns: Array, seen: Array, noise: Array) -> State:
         """One time-step: `returns` (N,) of the tasks where `seen` (N,) is true."""
@@ -132,18 +140,22 @@ class Program(NamedTuple):
         """The same for some tasks only, by their positions, each once (or one, by its number).
 
         The arrays of `state.tasks` are written over: NumPy only, for a state one owns. Tasks are
-        independent of each other here, so the others need not be touched.
+        independent of each other here, so the others need not be touched. Nothing is written
+        before everything is computed.
         """
         t, old = state.t + 1, state.tasks
-        old.history.write_in_place(tasks, returns, t, self.window)
-        for block in _blocks(tasks, old.mean.shape[0]):
-            new = self.record(old.take(block), t)
-            for x, value in zip(old[1:], new[1:], strict=True):
-                x[..., block] = value
         seen = None
-        if isinstance(self.attention, (Exp3S, Sequential)):
+        if isinstance(self.attention, LEARNING):
             seen = old.mean != old.mean  # all false
             seen[tasks] = True
+        changes = []
+        for block, part in _blocks(tasks, returns, old.mean.shape[0]):
+            taken = old.take(block)
+            history = taken.history.write_over(part, t, self.window)
+            changes.append((block, self.record(taken._replace(history=history), t)))
+        for block, new in changes:
+            for x, value in zip(old.leaves(), new.leaves(), strict=True):
+                x[..., block] = value
         return self.advance(state, old, seen, noise)
 
     def record(self, tasks: Tasks, t: Array) -> Tasks:
@@ -167,13 +179,13 @@ class Program(NamedTuple):
         t = state.t + 1
         noise = noise if self.random else state.noise
         new = State(t, tasks, state.attention, state.held, noise)
-        if isinstance(self.attention, (Exp3S, Sequential)):
+        if isinstance(self.attention, LEARNING):
             xp = tasks.mean.__array_namespace__()
             changes = xp.minimum(tasks.history.count - 1, self.window)
             learned = Learned(t, seen, self.distribution(state), tasks.progress, changes)
             memory = self.attention.advance(state.attention, self.view(new), learned)
             new = new._replace(attention=memory)
-        return self._hold(new, self.progress, t % self.window == 0)
+        return self._hold(new, t % self.window == 0)
 
     def view(self, state: State) -> View:
         history, mean, low, high, memory = state.tasks
@@ -206,14 +218,14 @@ class Program(NamedTuple):
         a = self.graph.redistribute(self.attention.attend(state.attention, self.view(state)))
         return self.converter.convert(a, state.noise[1] if self.random else a)
 
-    def _hold(self, state: State, progress: Estimator, over: Array) -> State:
+    def _hold(self, state: State, over: Array) -> State:
         """Naive only. When K time-steps are over: close the books on the held task, and draw the
         next one."""
-        if not isinstance(progress, Naive):
+        if not isinstance(self.progress, Naive):
             return state
         xp = state.tasks.mean.__array_namespace__()
         tasks, K = state.tasks, self.window
-        beta = progress.close(tasks.progress, tasks.history, state.held, state.t, K)
+        beta = self.progress.close(tasks.progress, tasks.history, state.held, state.t, K)
         beta = xp.where(over, beta, tasks.progress)
         state = state._replace(tasks=tasks._replace(progress=beta))
         drawn = draw(cumulative(self._converted(state)), state.noise[2, :1])[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class Setting:
     def check(self, name: str, value: Any) -> float:
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ProgramError(f"{name}={value} is not a number ({self.what})") from None
         if not self.low <= number <= self.high or number == math.inf:
             limit = (
@@ -54,13 +54,13 @@ SETTINGS = {
     "window": Setting("K, how many of a task's last returns count", 2, 1_000_000, whole=True),
     "alpha": Setting("α, the weight of the newest estimate in the moving average", TINY, 1),
     "delta": Setting("δ, the weight of what is not mastered against what is progressing", 0, 1),
-    "power": Setting("p, how much a task must be learnable to get attention", 0),
+    "power": Setting("p, how much a task must be learnable to get attention", 0, 1000),
     "gamma_pred": Setting("γ_pred, the part of its attention a task yields to predecessors", 0, 1),
     "gamma_succ": Setting("γ_succ, the part of its attention a task yields to successors", 0, 1),
     "epsilon": Setting("ε, the part of training that is spread evenly", 0, 1),
     "temperature": Setting("τ, how evenly Boltzmann spreads", TINY),
-    "exponent": Setting("the power that learning progress is raised to", 0),
-    "eta": Setting("η, the step size of Exp3.S", 0),
+    "exponent": Setting("the power that learning progress is raised to", 0, 8),
+    "eta": Setting("η, the step size of Exp3.S", 0, 1000),
     "threshold": Setting("the mastery that moves on to the next level", TINY, 1),
 }
 
@@ -126,7 +126,7 @@ class Named:
     attention: str
     distribution: str
     what: str
-    settings: Mapping[str, float] = ()  # type: ignore[assignment]  # where they differ from the parts'
+    settings: Mapping[str, float] = field(default_factory=dict)  # where the parts' are others
 
 
 PROGRAMS = {
@@ -168,6 +168,8 @@ class Recipe:
             key, equals, value = item.partition("=")
             if not equals:
                 raise ProgramError(f"{item!r} in {text!r} is not of the form setting=value")
+            if key.strip() in changes:
+                raise ProgramError(f"{key.strip()!r} is set twice in {text!r}")
             changes[key.strip()] = value.strip()
 
         base = PROGRAMS[name]
@@ -179,7 +181,7 @@ class Recipe:
                     f"there is no {kind} {choice!r}{did_you_mean(choice, PARTS[kind])}"
                 )
             settings.update(PARTS[kind][choice].settings)
-        settings.update({k: v for k, v in dict(base.settings).items() if k in settings})
+        settings.update({k: v for k, v in base.settings.items() if k in settings})
         for key, value in changes.items():
             if key not in settings:
                 hint = did_you_mean(key, [*settings, *PARTS])
@@ -188,6 +190,12 @@ class Recipe:
         if chosen["attention"] == "exp3s" and chosen["progress"] != "change":
             raise ProgramError("attention=exp3s learns from changes; it needs progress=change")
         return cls(name, **chosen, settings=settings)
+
+    @property
+    def full(self) -> str:
+        """The text with every part and setting, so that it stays the same if a default changes."""
+        parts = {kind: getattr(self, kind) for kind in PARTS}
+        return f"{self.name}:" + ",".join(f"{k}={v}" for k, v in {**parts, **self.settings}.items())
 
     def build(self, curriculum: Curriculum) -> Program:
         """The program for a curriculum."""

@@ -51,9 +51,11 @@ class Learner:
     mastered: float = 0.9  # the skill that counts as mastered
 
     def __post_init__(self) -> None:
+        if not isinstance(self.episodes, int):
+            raise MasteryError(f"the learner's episodes is {self.episodes}; it must be whole")
         for name, low, high in (
             ("episodes", 1, 1e6),
-            ("effort", 1, 1e12),
+            ("effort", 1, 1e9),
             ("start", 1e-9, 1),
             ("leak", 0, 1),
             ("rehearsal", 0, 1),
@@ -124,7 +126,7 @@ Report = Callable[[str, int, int, NDArray[np.float64]], None]  # program, step, 
 
 def simulate(
     curriculum: Curriculum,
-    programs: Sequence[str | Recipe],
+    programs: Sequence[str | Recipe | ProgramLike],
     *,
     seeds: int = 20,
     seed: int = 0,
@@ -139,35 +141,42 @@ def simulate(
     Learners of equal seed have equal luck under every program. backend: `jax` runs all seeds at
     once, `numpy` one after the other, `auto` takes JAX when it is installed.
     """
-    if seeds < 1 or (steps is not None and steps < 1):
-        raise MasteryError("simulate needs at least one seed and one time-step")
+    if seeds < 1 or seed < 0 or (steps is not None and not 1 <= steps <= 10**7):
+        raise MasteryError("simulate needs at least one seed, and 1 to 10,000,000 time-steps")
+    if isinstance(programs, str):
+        programs = [programs]
     if backend not in ("auto", "jax", "numpy"):
         raise MasteryError(f"backend {backend!r} is none of auto, jax, numpy")
     if backend == "auto":
         backend = "jax" if find_spec("jax") else "numpy"
+    if backend == "jax" and not find_spec("jax"):
+        raise MasteryError("backend jax needs an extra: pip install 'mastery[train]'")
     learner = learner or Learner()
     efforts = _efforts(curriculum, learner)
     budget = steps or math.ceil(10 * efforts.sum() / learner.episodes)
     world = _world(curriculum, learner, efforts)
     outcomes = []
     for given in programs:
-        recipe = Recipe.parse(given) if isinstance(given, str) else given
+        if isinstance(given, str):
+            given = Recipe.parse(given)
+        name = str(given) if isinstance(given, Recipe) else type(given).__name__
+        program = given.build(curriculum) if isinstance(given, Recipe) else given
         chunks = (_jax_chunks if backend == "jax" else _numpy_chunks)(
-            recipe.build(curriculum), world, learner.episodes, seeds, seed, budget
+            program, world, learner.episodes, seeds, seed, budget
         )
         times, skills = [0], [np.zeros((seeds, len(curriculum)))]
         if report:  # before the first chunk, which may take a moment to compile
-            report(str(recipe), 0, budget, skills[0][0])
+            report(name, 0, budget, skills[0][0])
         for carry in chunks:
             times.append(int(carry.t[0]))
             skills.append(np.asarray(carry.skill, np.float64))
             if report:
-                report(str(recipe), times[-1], budget, skills[-1].mean(axis=0))
+                report(name, times[-1], budget, skills[-1].mean(axis=0))
         at = np.asarray(carry.mastered_at, np.float64)
         spent = np.asarray(carry.spent, np.float64).sum(axis=0)
         outcomes.append(
             Outcome(
-                str(recipe),
+                name,
                 np.where(at > 0, at, np.inf),
                 budget,
                 np.array(times),
@@ -183,8 +192,10 @@ def _efforts(curriculum: Curriculum, learner: Learner) -> NDArray[np.float64]:
         curriculum.settings.get(n, {}).get("effort", learner.effort) for n in curriculum.names
     ]
     for name, effort in zip(curriculum.names, efforts, strict=True):
-        if not isinstance(effort, int | float) or not effort > 0:
-            raise MasteryError(f"task {name!r}: settings.effort is {effort!r}; it must be above 0")
+        if not isinstance(effort, int | float) or not 1 <= effort <= 1e9:
+            raise MasteryError(
+                f"task {name!r}: settings.effort is {effort!r}; it must be from 1 to 1,000,000,000"
+            )
     return np.array(efforts, float)
 
 
@@ -262,7 +273,7 @@ class _Luck:
 
 def _plan(budget: int) -> list[int]:
     """Lengths of the chunks: about 200 points of equal distance."""
-    each = max(budget // 200, 1)
+    each = min(max(budget // 200, 1), 2000)
     return [min(each, budget - done) for done in range(0, budget, each)]
 
 
@@ -289,8 +300,8 @@ def _jax_chunks(
     import jax
     import jax.numpy as jnp
 
-    @partial(jax.jit, donate_argnums=2)
-    def run(program: Any, world: _World, carries: _Carry, luck: Array, noise: Array) -> _Carry:
+    @partial(jax.jit, donate_argnums=0)
+    def run(carries: _Carry, luck: Array, noise: Array) -> _Carry:
         def one(carry: _Carry, luck: Array, noise: Array) -> _Carry:
             step = lambda c, u: (_step(program, world, c, *u), None)  # noqa: E731
             return jax.lax.scan(step, carry, (luck, noise))[0]
@@ -299,11 +310,15 @@ def _jax_chunks(
 
     n = len(world.rate)
     lucks = [_Luck(program, n, episodes, seed + i) for i in range(seeds)]
-    noise = np.stack([luck.noise() for luck in lucks])
-    carry = jax.jit(jax.vmap(partial(_start, program)))(noise)
+
+    def stack(arrays: Sequence[Any]) -> Array:
+        return jnp.asarray(np.stack(arrays), dtype=float)  # float32, or as JAX is set
+
+    carry = jax.jit(jax.vmap(partial(_start, program)))(stack([luck.noise() for luck in lucks]))
     for length in _plan(budget):
-        luck, noise = (np.stack(u) for u in zip(*(x.chunk(length) for x in lucks), strict=True))
-        carry = run(program, world, carry, jnp.asarray(luck), jnp.asarray(noise))
+        chunks = (stack(u) for u in zip(*(x.chunk(length) for x in lucks), strict=True))
+        with jax.default_matmul_precision("highest"):
+            carry = run(carry, *chunks)
         yield carry._replace(state=None)
         if np.asarray(carry.mastered_at).all():
             return

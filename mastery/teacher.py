@@ -6,6 +6,9 @@ teacher.update({task: 0.4})        # what came of it
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import hashlib
 import math
 import threading
 from collections import Counter
@@ -23,6 +26,7 @@ from mastery.errors import CheckpointError, MasteryError, ProgramError, ReturnsE
 from mastery.explanation import Explanation
 from mastery.program import Factors, Program, ProgramLike
 from mastery.recipe import Recipe
+from mastery.task import LARGEST
 from mastery.tree import leaves, rebuild, tree_map
 
 
@@ -33,8 +37,8 @@ class Teacher:
     program: a name with settings (`"mr"`, `"mr:delta=0.8"`), a `Recipe`, or an object of your own
         with `init`, `observe` and `distribution` (see `check_program`).
     seed: makes everything the teacher does repeatable.
-    per_episode: when several returns of a task come in one update, take each as a time-step of its
-        own, in the order given, instead of their mean as one return.
+    per_episode: take each return as a time-step of its own, in the order given, instead of the
+        mean of a task's returns in one update.
 
     A teacher can be shared by threads.
     """
@@ -52,16 +56,26 @@ class Teacher:
             raise MasteryError(f"a teacher needs a Curriculum, not {curriculum!r}{hint}")
         if isinstance(program, str):
             program = Recipe.parse(program)
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+            raise MasteryError(f"seed is {seed!r}; it must be a whole number from 0, or None")
         self.curriculum = curriculum
         self.recipe = program if isinstance(program, Recipe) else None
         self.program: ProgramLike = (
             program.build(curriculum) if isinstance(program, Recipe) else program
         )
+        _check_fits(self.program, curriculum)
         self.per_episode = per_episode
         self._lock = threading.RLock()
         self._random = np.random.Generator(np.random.PCG64(seed))
+        self._time_step = 0
         self._no_noise = np.broadcast_to(0.0, (3, len(curriculum)))
         self._state: Any = tree_map(np.array, self.program.init(self._noise()))
+        for path, leaf in leaves(self._state):
+            if leaf.dtype.kind not in "biuf":
+                raise ProgramError(
+                    f"the program's state has {leaf!r} at {path!r}; it must be named tuples, "
+                    "tuples, lists and dicts of arrays"
+                )
         self._distribution: NDArray[np.float64] | None = None
         self._cumulative: NDArray[np.float64] | None = None
 
@@ -99,10 +113,9 @@ class Teacher:
         rows, values = self._checked(returns)
         with self._lock:
             if self.per_episode:
-                for row, value in zip(rows, values, strict=True):
-                    self._step([row], [value])
+                self._steps([([row], [value]) for row, value in zip(rows, values, strict=True)])
             else:
-                self._step(rows, values)
+                self._steps([(rows, values)])
 
     @property
     def probabilities(self) -> dict[str, float]:
@@ -114,8 +127,9 @@ class Teacher:
         """The same as an array, in the order of `curriculum.names`. Not to be written to."""
         with self._lock:
             if self._distribution is None:
-                d = np.asarray(self.program.distribution(self._state))
+                d = self.program.distribution(self._state)
                 if not isinstance(self.program, Program):
+                    d = np.array(d, np.float64)  # the program may keep its own
                     _check_distribution(d, len(self.curriculum))
                 d.setflags(write=False)
                 self._distribution = d
@@ -130,7 +144,7 @@ class Teacher:
     def time_step(self) -> int:
         """How many time-steps have passed."""
         with self._lock:
-            return int(self._state.t)
+            return self._time_step
 
     def explain(self) -> Explanation:
         """Why each task has its probability: print it, or read its columns."""
@@ -145,14 +159,17 @@ class Teacher:
                 "curriculum": self.curriculum.fingerprint,
                 "program": self._program_text(),
                 "per_episode": self.per_episode,
+                "time_step": self._time_step,
                 "random": self._random.bit_generator.state,
                 "state": {path: np.array(leaf) for path, leaf in leaves(self._state)},
             }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where another teacher of the same curriculum and program was."""
-        missing = {"curriculum", "program", "per_episode", "random", "state"} - set(state)
-        if missing:
+        if not isinstance(state, Mapping):
+            raise CheckpointError(f"a teacher's state is a dictionary, not {state!r}")
+        parts = {"curriculum", "program", "per_episode", "time_step", "random", "state"}
+        if missing := parts - set(state):
             raise CheckpointError(f"the state has no {sorted(missing)[0]!r}; it is no teacher's")
         if state["curriculum"] != self.curriculum.fingerprint:
             raise CheckpointError(
@@ -162,7 +179,7 @@ class Teacher:
         for what, mine in (("program", self._program_text()), ("per_episode", self.per_episode)):
             if state[what] != mine:
                 raise CheckpointError(
-                    f"the state has {what} {state[what]!r}, and this teacher {mine!r}; "
+                    f"the state has {what} {_short(state[what])}, and this teacher {_short(mine)}; "
                     "make the teacher with the same"
                 )
         random = np.random.PCG64()
@@ -170,9 +187,10 @@ class Teacher:
             try:
                 restored = rebuild(self._state, state["state"])
                 random.state = state["random"]
-            except (KeyError, TypeError, ValueError) as error:
+                time_step = int(state["time_step"])
+            except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 raise CheckpointError(f"the state does not fit: {error.args[0]}") from None
-            self._state = restored
+            self._state, self._time_step = restored, time_step
             self._random = np.random.Generator(random)
             self._distribution = self._cumulative = None
 
@@ -195,8 +213,8 @@ class Teacher:
         curriculum: if given, the file must be of this one. program: needed for one of your own.
         """
         meta, arrays = checkpoint.read(path, "teacher")
-        saved = Curriculum.from_dict(meta["curriculum"])
         try:
+            saved = Curriculum.from_dict(meta["curriculum"])
             if program is None and meta["program"].startswith("own "):
                 raise CheckpointError(
                     f"it has a program of your own ({meta['program'][4:]}); "
@@ -210,7 +228,21 @@ class Teacher:
             teacher.load_state_dict({**meta, "curriculum": saved.fingerprint, "state": arrays})
         except MasteryError as error:
             raise CheckpointError(f"{path}: {error}") from None
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path} does not hold a teacher: {error!r}") from None
         return teacher
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and other processes: everything but the lock."""
+        with self._lock:
+            state = {**self.__dict__, "_state": tree_map(np.array, self._state)}
+            state["_random"] = copy.deepcopy(self._random)
+            del state["_lock"]
+            return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
 
     def _checked(self, returns: Mapping[str, Any]) -> tuple[list[int], list[float]]:
         """Positions and returns, or an error; nothing is changed here."""
@@ -225,7 +257,7 @@ class Teacher:
                 raise ReturnsError(f"there is no task {name!r}{hint}")
             several = [given] if type(given) is float else _numbers(name, given)
             for value in several:
-                if not math.isfinite(value):
+                if not -LARGEST <= value <= LARGEST:
                     raise ReturnsError(f"task {name!r}: a return of {value} cannot be used")
             if self.per_episode:
                 rows += [row] * len(several)
@@ -234,6 +266,20 @@ class Teacher:
                 rows.append(row)
                 values.append(math.fsum(several) / len(several))
         return rows, values
+
+    def _steps(self, steps: list[tuple[list[int], list[float]]]) -> None:
+        """Some time-steps, each with its tasks and returns; all of them or none."""
+        if isinstance(self.program, Program):
+            for rows, values in steps:
+                self._step(rows, values)
+            return
+        state, random = self._state, self._random.bit_generator.state
+        try:
+            for rows, values in steps:
+                self._step(rows, values)
+        except BaseException:  # a program of one's own may fail
+            self._state, self._random.bit_generator.state = state, random
+            raise
 
     def _step(self, rows: list[int], values: list[float]) -> None:
         state, noise = self._state, self._noise()
@@ -249,6 +295,7 @@ class Teacher:
             self._state = self.program.observe_in_place(
                 state, np.array(rows, np.int64), np.array(values), noise
             )
+        self._time_step += 1
         self._distribution = self._cumulative = None
 
     def _noise(self) -> NDArray[np.float64]:
@@ -259,6 +306,8 @@ class Teacher:
     def _sums(self) -> NDArray[np.float64]:
         if self._cumulative is None:
             self._cumulative = cumulative(self.distribution)
+            if self._cumulative[-1] != 1.0:
+                raise ProgramError(f"the probabilities do not make sense: {self.distribution}")
         return self._cumulative
 
     def _factors(self) -> Factors:
@@ -269,28 +318,63 @@ class Teacher:
             return Factors(unknown, unknown, unknown, unknown, unknown, self.distribution)
 
     def _program_text(self) -> str:
-        return str(self.recipe) if self.recipe else f"own {type(self.program).__qualname__}"
+        if self.recipe:
+            return self.recipe.full
+        kind = type(self.program).__qualname__
+        which = f" {_digest(self.program)}" if isinstance(self.program, Program) else ""
+        return f"own {kind}{which}"
 
 
 def _whole(method: str, k: Any) -> int:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 0 <= k <= 2**50:
         raise MasteryError(f"{method} takes a whole number from 0, not {k!r}")
     return int(k)
+
+
+def _check_fits(program: Any, curriculum: Curriculum) -> None:
+    """Before anything is done with a program that was not made here."""
+    lacking = [f for f in ("init", "observe", "distribution") if not hasattr(program, f)]
+    if lacking:
+        raise ProgramError(
+            f"a program is a name, a Recipe, or an object with init, observe and distribution; "
+            f"{program!r} has no {lacking[0]}"
+        )
+    if isinstance(program, Program) and len(program.minimum) != len(curriculum):
+        raise ProgramError(
+            f"the program is for {len(program.minimum)} tasks, and the curriculum has "
+            f"{len(curriculum)}; build it for this one"
+        )
+
+
+def _short(value: Any) -> str:
+    """A program's text without what is as usual."""
+    with contextlib.suppress(MasteryError, AttributeError):
+        return repr(str(Recipe.parse(value)))
+    return repr(value)
+
+
+def _digest(program: Program) -> str:
+    """Tells programs with other parts or numbers apart."""
+    digest = hashlib.sha256()
+    for path, leaf in leaves(program):
+        digest.update(path.encode() + np.asarray(leaf).tobytes())
+    parts = (program.progress, program.attention, program.converter)
+    return "-".join(type(part).__name__ for part in parts) + f"-{digest.hexdigest()[:16]}"
 
 
 def _numbers(name: str, given: Any) -> Sequence[float]:
     """One or many returns of a task as plain numbers."""
     try:
-        if given is None or isinstance(given, str | bytes | Mapping):
+        array = np.asarray(given)
+        if array.size == 0:
+            array = array.astype(np.float64)
+        if array.dtype.kind not in "biuf" or array.ndim > 1:
             raise TypeError
-        array = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # whatever an object of someone else's does when it is read
         raise ReturnsError(
-            f"task {name!r}: a return must be a number or a list of numbers, not {given!r}"
+            f"task {name!r}: a return must be a number or a list of numbers, not {given!r:.60}"
         ) from None
-    if np.iscomplexobj(given) or array.ndim > 1:
-        raise ReturnsError(f"task {name!r}: returns must be numbers in one list, not {given!r}")
-    return array.reshape(-1).tolist()
+    return array.reshape(-1).astype(np.float64).tolist()
 
 
 def _check_distribution(d: NDArray[Any], n: int) -> None:

@@ -110,6 +110,24 @@ class OtherUnderJax(Counting):
         return super().distribution(state)
 
 
+class ChangesNoise(Counting):
+    def init(self, noise):
+        start = super().init(noise)
+        if not hasattr(noise, "at"):
+            noise[:] = 0
+        return start
+
+
+class OtherTypeUnderJax(Counting):
+    def observe(self, state, returns, seen, noise):
+        return (state[0] + seen,) if not hasattr(seen, "at") else ((state[0] + seen).astype(int),)
+
+
+class MasksUnderJax(Counting):
+    def distribution(self, state):
+        return super().distribution(state) + 0 * state[0][state[0] > 0].sum()
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -117,6 +135,9 @@ class OtherUnderJax(Counting):
         (Negative, "is negative"),
         (NotFinite, "is not finite"),
         (WrongShape, r"has shape \(2,\), not \(6,\)"),
+        (ChangesNoise, "init changed its argument"),
+        (OtherTypeUnderJax, "does not run under jax.jit and scan"),
+        (MasksUnderJax, "does not run under jax.jit and scan"),
         (InPlace, "observe changed its argument in place"),
         (InPlaceLater, "distribution changed the state in place"),
         (HiddenState, "differs at time-step"),
@@ -130,3 +151,15 @@ class OtherUnderJax(Counting):
 def test_wrong_programs(wrong, message):
     with pytest.raises(ProgramError, match=message):
         check_program(wrong(), CURRICULUM)
+
+
+def test_a_name_or_a_float32_program_will_do():
+    check_program("mr:delta=0.5", CURRICULUM)
+
+    class Single(Counting):
+        def distribution(self, state):
+            return super().distribution(state).astype("float32")
+
+    check_program(Single(), CURRICULUM)
+    with pytest.raises(ProgramError, match="needs a Curriculum"):
+        check_program(Counting(), "key-corridor")

@@ -1,5 +1,6 @@
 """Files that hold a teacher: whole or refused, whatever happens to them or to the writer."""
 
+import hashlib
 import os
 import random
 import signal
@@ -88,9 +89,14 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
     old = path.read_bytes()
     with pytest.raises(CheckpointError, match="No such file or directory; nothing was changed"):
         teacher.save(tmp_path / "no" / "folder" / "teacher")
+    with pytest.raises(CheckpointError, match="cannot write"):
+        teacher.save(tmp_path)  # a folder
+    with pytest.raises(CheckpointError, match="null"):
+        teacher.save("a\0b")
     if Path("/dev/full").exists():
-        with pytest.raises(OSError, match="No space left"), Path("/dev/full").open("wb", 0) as full:
-            full.write(b"x")  # the disk is really full there
+        with pytest.raises(CheckpointError, match="No space left on device"):
+            teacher.save("/dev/full")  # really full
+        assert not Path("/dev/full").is_file()
     assert path.read_bytes() == old
     assert [p.name for p in tmp_path.iterdir()] == ["teacher"]
 
@@ -107,6 +113,58 @@ def test_a_writer_that_fails_half_way_leaves_the_old_file_and_no_rubbish(tmp_pat
         checkpoint.replace_file(path, parts())
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_link_is_followed_and_a_pipe_is_written_to(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    checkpoint.replace_file(tmp_path / "link", [b"content"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"content"
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        checkpoint.replace_file(tmp_path / "pipe", [b"content"])
+        assert reader.stdout.read() == b"content"
+
+
+def test_what_a_killed_writer_left_is_removed_after_an_hour(tmp_path):
+    old, new = tmp_path / ".file.1.2.tmp", tmp_path / ".file.3.4.tmp"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    checkpoint.replace_file(tmp_path / "file", [b"x"])
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_a_whole_file_with_the_wrong_content_is_refused(content, tmp_path):
+    """The checksum is right, so someone meant it; still no traceback and nothing of theirs runs."""
+    meta, arrays = checkpoint.read(write(tmp_path, content), "teacher")
+    for change in (
+        {"program": 3},
+        {"program": "mrr"},
+        {"curriculum": {}},
+        {"curriculum": {**meta["curriculum"], "edges": [[0, 99]]}},
+        {"curriculum": {**meta["curriculum"], "names": ["a"]}},
+        {"random": {"state": -1}},
+        {"time_step": "x"},
+    ):
+        checkpoint.write(tmp_path / "damaged", "teacher", {**meta, **change}, arrays)
+        with pytest.raises(CheckpointError):
+            Teacher.load(tmp_path / "damaged")
+    del meta["program"]
+    checkpoint.write(tmp_path / "damaged", "teacher", meta, arrays)
+    with pytest.raises(CheckpointError, match="does not hold a teacher"):
+        Teacher.load(tmp_path / "damaged")
+    start = b'{"kind": "teacher", "meta": {}, "arrays": [["a", '
+    for header in (b"{", b"{}", start + b'"O", [1]]]}', start + b'"<f8", [99999999]]]}'):
+        body = b"mastery 1\n" + len(header).to_bytes(8, "little") + header + b" " * 40
+        refused(body + hashlib.sha256(body).digest(), tmp_path, "not of the form")
+
+
+def write(folder, content):
+    path = folder / "content"
+    path.write_bytes(content)
+    return path
 
 
 @settings(deadline=None)

@@ -22,8 +22,7 @@ def run(*arguments, rc=0, **options):
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "COLUMNS": "120"},
-        **options,
+        **{"env": {**os.environ, "COLUMNS": "120"}, **options},
     )
     assert result.returncode == rc, result.stderr
     assert "Traceback" not in result.stderr
@@ -105,6 +104,23 @@ def test_wrong_input_is_one_line(arguments, message, tmp_path):
     assert message in error
     assert error.startswith("mastery: ")
     assert error.count("\n") == 1
+
+
+def test_names_that_look_like_markup_or_odd_places_to_write_to(tmp_path):
+    (tmp_path / "odd.toml").write_text('name = "[/foo]"\n[tasks."[/x]"]\n[tasks."<b>"]\n')
+    text = run("simulate", "odd.toml", "--seeds", 1, "--steps", 3, "--against", "", cwd=tmp_path)
+    assert "[/foo]" in text
+    for where in (".", "", "no/such/x.html"):
+        error = run("simulate", "odd.toml", "--steps", 3, "-o", where, rc=2, cwd=tmp_path)
+        assert "cannot write" in error
+    assert "cannot write" in run("show", "odd.toml", "--svg", ".", rc=2, cwd=tmp_path)
+    assert run("show", "key-corridor", "--svg", "/dev/stdout").count("<svg") == 1
+
+
+def test_with_64_bit_jax():
+    text = run("simulate", "addition-3", "--against", "exp3s", "--seeds", 2,
+               env={**os.environ, "JAX_ENABLE_X64": "1"})  # fmt: skip
+    assert re.search(r"mr +\d+", text)
 
 
 def test_usage_errors_are_explained():

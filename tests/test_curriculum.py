@@ -79,7 +79,7 @@ def test_a_curriculum_survives_toml_and_plain_data(curriculum):
 
 
 @given(
-    st.text(min_size=1).filter(str.strip),
+    st.text(min_size=1).filter(lambda name: name.strip() and name.isprintable()),
     st.dictionaries(st.text(), st.one_of(st.text(), st.integers(-9, 9), st.booleans()), max_size=3),
 )
 def test_any_name_and_settings_survive_toml(name, settings):
@@ -134,6 +134,22 @@ def task(**changes):
         (lambda: task(maximum=float("nan")), "maximum is nan"),
         (lambda: task(maximum=float("inf")), "maximum is inf"),
         (lambda: task(maximum="1"), "maximum is '1'"),
+        (lambda: task(maximum=10**400), "maximum is a number too large"),
+        (lambda: task(maximum=1e300), "maximum is 1e+300"),
+        (lambda: task(name="two\nlines"), "one printable line"),
+        (lambda: task(name="half\ud800"), "one printable line"),
+        (lambda: task(after=5), "after is 5; it must be a list of names"),
+        (lambda: task(after=(1,)), "must be a list of names"),
+        (lambda: task(settings={"a": [object()]}), "settings.a[0] is <object"),
+        (lambda: task(settings={3: 1}), "settings has the key 3, which is no text"),
+        (lambda: Curriculum.from_toml("[tasks.a]\nsettings = { d = 2020-01-01 }"), "settings.d is"),
+        (lambda: Curriculum.from_toml("[tasks.a]\nmaximum = " + "9" * 400), "number too large"),
+        (lambda: Curriculum.from_toml("[tasks.a]\nmaximum = " + "9" * 5000), "not valid TOML"),
+        (lambda: Curriculum.from_json('{"nodes": ' + "9" * 5000 + "}"), "not valid JSON"),
+        (lambda: Curriculum.from_json("[" * 100_000), "nested too deeply"),
+        (lambda: Curriculum.from_toml("a = " + "[" * 100_000), "nested too deeply"),
+        (lambda: Curriculum([Task("a", settings={"x": None})]).to_toml(), "TOML has no word"),
+        (lambda: Curriculum.random(5, predecessors=0), "at least one task and predecessor"),
         (lambda: task(after=("x",)), "'x' lists itself in after"),
         (lambda: task(after="y"), "must be a list of names, as in after=('y',)"),
         (
@@ -209,3 +225,14 @@ def test_a_long_chain_is_no_problem():
     ]
     with pytest.raises(CurriculumError, match="cycle"):
         Curriculum(tail)
+
+
+def test_odd_but_right_settings_survive_toml():
+    curriculum = Curriculum(
+        [Task("a", settings={"x": float("inf"), "y": [1, {"z": 1e-9}], "": ""})]
+    )
+    assert Curriculum.from_toml(curriculum.to_toml()) == curriculum
+
+
+def test_tasks_can_be_in_sets():
+    assert len({Task("a", settings={"x": []}), Task("a", settings={"x": []})}) == 1

@@ -96,6 +96,23 @@ def test_a_task_without_probability_is_never_drawn(weights, uniform):
     assert weights[int(draw(sums, np.array([uniform]))[0])] > 0
 
 
+@pytest.mark.parametrize("n", [6, 2000, 20_000])
+def test_running_sums_never_go_down_and_grow_only_where_they_should(n):
+    """JAX adds up in parts, in float32, so this is not a matter of course."""
+    random = np.random.default_rng(0)
+    p = np.where(random.random(n) < 0.3, random.random(n), 0.0)
+    p[0] = 0.5
+    for xp in (np, jnp):
+        sums = np.asarray(cumulative(xp.asarray(p / p.sum())))
+        steps = np.diff(sums, prepend=0.0)
+        assert (steps >= 0).all()
+        assert (steps[p == 0] == 0).all()
+        assert sums[-1] == 1.0
+        numbers = np.asarray(allocate(xp.asarray(sums), 100_000, 0.3))
+        assert numbers.sum() == 100_000
+        assert (numbers >= 0).all()
+
+
 @given(
     st.lists(st.floats(0, 1), min_size=1, max_size=30).filter(lambda w: sum(w) > 1e-9),
     st.integers(0, 5000),

@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -214,3 +215,65 @@ def test_learning_moves_attention_to_what_is_learnable_but_not_learned():
         teacher.update({"S3R1": 0.9, "S3R2": 0.0})
     assert max(teacher.probabilities, key=teacher.probabilities.get) == "S3R2"
     assert teacher.probabilities["S5R3"] == 0
+
+
+def hubs(n, seed=0):
+    """Few tasks with many neighbours, many with few: degrees from 1 to hundreds."""
+    random = np.random.default_rng(seed)
+    names = [f"t{i}" for i in range(n)]
+    return Curriculum(
+        Task(
+            name, after=tuple({names[int(i * u**3)] for u in random.random(random.zipf(1.6) % 300)})
+        )
+        if i > 9
+        else Task(name)
+        for i, name in enumerate(names)
+    )
+
+
+def test_tasks_with_few_and_with_many_neighbours():
+    """The lists put tasks of like degree together; networkx says what is right."""
+    curriculum = hubs(700)
+    graph = make_graph(curriculum, 0.2, 0.05, dense=False)
+    assert max(len(g.neighbours) for g in graph.successors) > 100
+    mastery = np.random.default_rng(1).random(700)
+    slow = SlowProgram(curriculum, Recipe.parse("mr"))
+    slow.mastery, slow.attention = mastery.__getitem__, mastery.tolist
+    m_anc, m_succ = graph.anc_succ(mastery)
+    for c in range(0, 700, 7):
+        ancestors, successors = nx.ancestors(slow.graph, c), slow.graph.successors(c)
+        assert m_anc[c] == min((mastery[k] for k in ancestors), default=1.0)
+        assert m_succ[c] == min((mastery[k] for k in successors), default=0.0)
+    np.testing.assert_allclose(graph.redistribute(mastery), slow.redistributed(), rtol=1e-9)
+
+
+def test_more_tasks_than_fit_into_a_block():
+    curriculum = Curriculum.random(20_000)
+    program = Recipe.parse("mr").build(curriculum)
+    random = np.random.default_rng(0)
+    noise = np.zeros((3, 20_000))
+    pure = program.init(noise)
+    owned = jax.tree.map(np.array, pure)
+    for share in (0.7, 1.0, 0.0001):
+        seen = random.random(20_000) < share
+        returns = random.random(20_000)
+        rows = random.permutation(np.flatnonzero(seen))
+        pure = program.observe(pure, returns, seen, noise)
+        owned = program.observe_in_place(owned, rows, returns[rows], noise)
+        for a, b in zip(jax.tree.leaves(pure), jax.tree.leaves(owned), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_matrices_are_taken_for_long_chains_and_lists_for_wide_graphs():
+    chain = Curriculum(Task(f"t{i}", after=(f"t{i - 1}",) if i else ()) for i in range(300))
+    assert type(make_graph(chain)).__name__ == "Dense"
+    assert type(make_graph(Curriculum.random(300))).__name__ == "Layered"
+
+
+def test_bounds_that_float32_cannot_tell_apart_give_no_nonsense():
+    program = Recipe.parse("mr").build(Curriculum([Task("a", 1e8, 1e8 + 1), Task("b")]))
+    noise = jnp.zeros((3, 2))
+    state = program.init(noise)
+    for _ in range(12):
+        state = program.observe(state, jnp.array([1e8, 0.5]), jnp.array([True, True]), noise)
+        assert np.isfinite(program.distribution(state)).all()

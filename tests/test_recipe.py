@@ -65,9 +65,11 @@ def test_every_setting_is_described():
         ("mr:delta", "not of the form setting=value"),
         ("mr:window=1", "window=1 must be"),
         ("mr:window=2.5", "must be a whole number"),
-        ("mr:power=inf", "power=inf must be at least 0"),
+        ("mr:power=inf", "power=inf must be in [0, 1000]"),
         ("mr:progress=linregg", "no progress 'linregg'; did you mean 'linreg'?"),
         ("exp3s:progress=linreg", "needs progress=change"),
+        ("mr:delta=0.1,delta=0.2", "'delta' is set twice"),
+        ("boltzmann-window:temperature=inf", "must be at least"),
         ("boltzmann-window:temperature=0", "temperature=0 must be"),
     ],
 )
@@ -75,3 +77,18 @@ def test_wrong_recipes(text, message):
     with pytest.raises(ProgramError) as caught:
         Recipe.parse(text)
     assert message in str(caught.value)
+
+
+def test_settings_given_in_two_ways_are_refused_and_absurd_numbers_too():
+    with pytest.raises(ProgramError, match="set twice"):
+        Recipe.parse("mr:delta=0.1", delta=0.9)
+    with pytest.raises(ProgramError, match="power"):
+        Recipe.parse("mr", power=10**400)
+
+
+def test_the_full_text_says_everything():
+    recipe = Recipe.parse("exp3s")
+    assert recipe.full == (
+        "exp3s:progress=change,attention=exp3s,distribution=gprop,window=10,eta=0.001,epsilon=0.05"
+    )
+    assert Recipe.parse(recipe.full) == recipe

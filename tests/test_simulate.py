@@ -116,14 +116,42 @@ def test_the_interval_of_the_median():
 def test_efforts_can_be_set_for_each_task():
     curriculum = Curriculum([Task("a", settings={"effort": 50}), Task("b", after=("a",))])
     assert _efforts(curriculum, Learner()).tolist() == [50, 1000]
-    bad = Curriculum([Task("a", settings={"effort": 0})])
-    with pytest.raises(MasteryError, match=r"'a': settings\.effort is 0"):
-        simulate(bad, ["mr"])
+    for effort in (0, float("inf"), "x"):
+        bad = Curriculum([Task("a", settings={"effort": effort})])
+        with pytest.raises(MasteryError, match=r"'a': settings\.effort is"):
+            simulate(bad, ["mr"])
+
+
+class Last:
+    """A program of one's own: only the last task."""
+
+    def init(self, noise):
+        return noise[0]
+
+    def observe(self, state, returns, seen, noise):
+        return state
+
+    def distribution(self, state):
+        xp = state.__array_namespace__()
+        return (xp.arange(state.shape[0]) == state.shape[0] - 1).astype(state.dtype)
+
+
+def test_a_program_of_ones_own_can_be_tried():
+    curriculum = Curriculum.load("blocked-unlock-pickup")
+    own, target = simulate(curriculum, [Last(), "target"], seeds=2, steps=200)
+    assert own.program == "Last"
+    np.testing.assert_array_equal(own.skill, target.skill)
+    (one,) = simulate(curriculum, "target", seeds=2, steps=200)
+    np.testing.assert_array_equal(one.skill, target.skill)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"seeds": 0}, "at least one seed"), ({"backend": "torch"}, "none of auto, jax, numpy")],
+    [
+        ({"seeds": 0}, "at least one seed"),
+        ({"steps": 10**9}, "10,000,000"),
+        ({"backend": "torch"}, "none of auto, jax, numpy"),
+    ],
 )
 def test_wrong_settings(settings, message):
     with pytest.raises(MasteryError, match=message):
@@ -135,3 +163,5 @@ def test_a_learner_that_cannot_be():
         Learner(noise=2)
     with pytest.raises(MasteryError, match="effort is nan"):
         Learner(effort=float("nan"))
+    with pytest.raises(MasteryError, match="episodes"):
+        Learner(episodes=2.5)

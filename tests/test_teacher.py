@@ -1,5 +1,6 @@
 """The teacher: what people use."""
 
+import copy
 import threading
 
 import numpy as np
@@ -13,6 +14,7 @@ from mastery import (
     CheckpointError,
     Curriculum,
     MasteryError,
+    Program,
     ProgramError,
     Recipe,
     ReturnsError,
@@ -20,6 +22,13 @@ from mastery import (
     Teacher,
 )
 from mastery.recipe import PROGRAMS
+
+
+class Unreadable:
+    """Such as a tensor that still needs its gradient."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("use detach")
 
 
 def small():
@@ -85,7 +94,14 @@ def test_numbers_of_all_kinds_are_returns(value):
         ({"easy": [0.1, float("inf")]}, "a return of inf cannot be used"),
         ({"easy": "0.4"}, "must be a number or a list of numbers, not '0.4'"),
         ({"easy": None}, "must be a number or a list of numbers, not None"),
-        ({"easy": [[0.1]]}, "in one list"),
+        ({"easy": [[0.1]]}, "must be a number or a list of numbers, not [[0.1]]"),
+        ({"easy": ["0.5"]}, "not ['0.5']"),
+        ({"easy": np.array([b"0.5"])}, "must be a number"),
+        ({"easy": np.datetime64("2020-01-01")}, "must be a number"),
+        ({"easy": Unreadable()}, "must be a number"),
+        ({"easy": 1e308}, "a return of 1e+308 cannot be used"),
+        ({"easy": [1e308, 1e308]}, "a return of 1e+308 cannot be used"),
+        ({"easy": 10**400}, "must be a number"),
         ({"easy": {"a": 1}}, "must be a number"),
         ({"easy": 1j}, "must be"),
         ({"hard": 0.1, "eazy": 0.1}, "no task 'eazy'; did you mean 'easy'?"),
@@ -113,12 +129,20 @@ def test_wrong_calls_say_what_is_right():
     with pytest.raises(ProgramError, match="did you mean 'mr'"):
         Teacher(small(), "mrr")
     teacher = Teacher(small())
-    for wrong in (-1, 1.5, "2", True):
+    for wrong in (-1, 1.5, "2", True, 10**20):
         with pytest.raises(MasteryError, match="whole number"):
             teacher.sample(wrong)
         with pytest.raises(MasteryError, match="whole number"):
             teacher.allocate(wrong)
     assert teacher.sample(0) == []
+    for wrong in (-1, "x", 1.5):
+        with pytest.raises(MasteryError, match="seed"):
+            Teacher(small(), seed=wrong)
+    for wrong in (5, None, object()):
+        with pytest.raises(ProgramError, match="has no init"):
+            Teacher(small(), wrong)
+    with pytest.raises(ProgramError, match="for 6 tasks, and the curriculum has 2"):
+        Teacher(small(), Recipe.parse("mr").build(Curriculum.load("key-corridor")))
 
 
 def test_explain_is_a_table_and_data():
@@ -170,6 +194,7 @@ def test_a_program_of_ones_own(tmp_path):
     teacher.update({"easy": 1.0})
     assert teacher.probabilities == {"easy": 0.0, "hard": 1.0}
     assert np.isnan(teacher.explain().mastery).all()
+    assert teacher.time_step == 1
     teacher.save(tmp_path / "t")
     with pytest.raises(CheckpointError, match="program of your own \\(OwnProgram\\)"):
         Teacher.load(tmp_path / "t")
@@ -184,6 +209,100 @@ def test_a_program_of_ones_own_that_is_wrong_is_told():
 
     with pytest.raises(ProgramError, match="check_program"):
         Teacher(small(), Wrong()).sample()
+
+
+class Fails(OwnProgram):
+    def observe(self, state, returns, seen, noise):
+        if returns.max() > 1:
+            raise RuntimeError("no")
+        return super().observe(state, returns, seen, noise)
+
+
+def test_when_a_program_of_ones_own_fails_nothing_has_changed():
+    teacher = Teacher(small(), Fails(), seed=0, per_episode=True)
+    twin = Teacher(small(), Fails(), seed=0, per_episode=True)
+    with pytest.raises(RuntimeError, match="no"):
+        teacher.update({"easy": [0.1, 0.2, 7.0]})
+    assert teacher.probabilities == twin.probabilities
+    assert teacher.sample(20) == twin.sample(20)
+
+
+def test_what_a_program_of_ones_own_keeps_is_left_alone():
+    class Keeps(OwnProgram):
+        mine = np.array([0.5, 0.5])
+
+        def distribution(self, state):
+            return self.mine
+
+    Teacher(small(), Keeps()).sample()
+    Keeps.mine[0] = 0.25  # not read-only
+
+
+def test_a_state_that_cannot_be_saved_is_refused_at_once():
+    class Wrong(OwnProgram):
+        def init(self, noise):
+            return {"count": object()}
+
+    with pytest.raises(ProgramError, match="'count'; it must be named tuples"):
+        Teacher(small(), Wrong())
+
+
+def test_a_built_program_is_told_from_another_when_it_is_loaded(tmp_path):
+    build = lambda text: Recipe.parse(text).build(small())  # noqa: E731
+    Teacher(small(), build("mr:delta=0.9"), seed=0).save(tmp_path / "t")
+    Teacher.load(tmp_path / "t", program=build("mr:delta=0.9"))
+    with pytest.raises(CheckpointError, match="make the teacher with the same"):
+        Teacher.load(tmp_path / "t", program=build("mr:delta=0.1"))
+
+
+@pytest.mark.parametrize("program", ["mr:progress=online", "mr:progress=window", "gamax-window"])
+def test_a_long_plateau_does_not_end_in_nonsense(program):
+    """Moving averages fade to the smallest numbers there are; dividing by those must not fail."""
+    teacher = Teacher(small(), program, seed=0)
+    teacher.update({"easy": 0.0, "hard": 0.0})
+    for _ in range(8000):
+        teacher.update({"easy": 1.0, "hard": 0.5})
+    beta = abs(teacher.explain().progress)
+    assert (beta < 1e-300).all()
+    assert sum(teacher.probabilities.values()) == pytest.approx(1)
+
+
+def test_tiny_and_large_returns_make_sense():
+    for program in ("mr", "competence:exponent=8", "gprop-linreg"):
+        for size in (1e-310, 1e-30, 1e30):
+            teacher = Teacher(small(), program, seed=0)
+            for r in (0.0, size, 0.0, -size) * 5:
+                teacher.update({"easy": r, "hard": -r / 2})
+                assert sum(teacher.probabilities.values()) == pytest.approx(1)
+                assert min(teacher.probabilities.values()) >= 0
+                teacher.sample()
+
+
+def test_a_teacher_can_be_copied():
+    teacher = Teacher(small(), "gamax-window", seed=0)
+    teacher.update({"easy": 0.5})
+    twin = copy.deepcopy(teacher)
+    for _ in range(20):
+        assert teacher.sample() == twin.sample()
+        teacher.update({"easy": 0.25})
+        twin.update({"easy": 0.25})
+    twin.update({"hard": 1.0})
+    assert teacher.time_step == twin.time_step - 1
+
+
+def test_an_interrupted_update_leaves_the_state_as_it_was(monkeypatch):
+    teacher = Teacher(small(), "mr", seed=0)
+    teacher.update({"easy": 0.1})
+    before = teacher.state_dict()["state"]
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Program, "record", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        teacher.update({"easy": 0.9})
+    for path, value in teacher.state_dict()["state"].items():
+        np.testing.assert_array_equal(value, before[path])
 
 
 def test_the_distribution_cannot_be_written_to():
@@ -319,6 +438,8 @@ def test_a_state_of_another_curriculum_program_or_shape_is_refused():
         Teacher(small(), "mr").load_state_dict(broken)
     with pytest.raises(CheckpointError, match="does not fit"):
         Teacher(small(), "mr").load_state_dict({**state, "random": {"bit_generator": "MT19937"}})
+    with pytest.raises(CheckpointError, match="is a dictionary, not None"):
+        Teacher(small(), "mr").load_state_dict(None)
 
 
 def test_a_recipe_can_be_given():

@@ -1,0 +1,84 @@
+"""Task: something that can be trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from mastery.errors import CurriculumError
+
+LARGEST = 1e30  # of any bound or return: room to multiply and to square, and nothing real is above
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something that can be trained on.
+
+    name: how the task is called, unique in its curriculum.
+    minimum, maximum: estimates of the lowest and the highest mean return a learner can get
+        (m̂ and M̂). If in doubt, take a minimum that is rather high and a maximum that is rather
+        low: both are corrected by what is seen.
+    after: names of the tasks that are better learned before this one.
+    settings: what you like, such as an environment id (text, numbers, lists, tables); `mastery`
+        only carries it.
+    """
+
+    name: str
+    minimum: float = 0.0
+    maximum: float = 1.0
+    after: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and self.name.strip() and self.name.isprintable()):
+            raise CurriculumError(f"a task needs a name of one printable line, not {self.name!r}")
+        for which in ("minimum", "maximum"):
+            value = getattr(self, which)
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if not number or not abs(value) <= LARGEST:
+                shown = repr(value) if len(repr(value)) < 40 else "a number too large"
+                raise CurriculumError(
+                    f"task {self.name!r}: {which} is {shown}; it must be a finite number"
+                )
+            object.__setattr__(self, which, float(value))
+        if self.minimum >= self.maximum:
+            raise CurriculumError(
+                f"task {self.name!r}: minimum {self.minimum:g} is not below maximum "
+                f"{self.maximum:g}; they are the lowest and highest mean return to expect"
+            )
+        names = isinstance(self.after, Collection) and all(isinstance(a, str) for a in self.after)
+        if isinstance(self.after, str) or not names:
+            example = repr(self.after) if isinstance(self.after, str) else "'easy'"
+            raise CurriculumError(
+                f"task {self.name!r}: after is {self.after!r}; "
+                f"it must be a list of names, as in after=({example},)"
+            )
+        object.__setattr__(self, "after", tuple(dict.fromkeys(self.after)))
+        if self.name in self.after:
+            raise CurriculumError(f"task {self.name!r} lists itself in after; remove it there")
+        if not isinstance(self.settings, Mapping):
+            raise CurriculumError(
+                f"task {self.name!r}: settings is {self.settings!r}; it must be a table"
+            )
+        if wrong := _not_plain(self.settings, "settings"):
+            raise CurriculumError(
+                f"task {self.name!r}: {wrong}; settings are text, numbers, lists and tables, so "
+                "that they can be saved"
+            )
+
+
+def _not_plain(value: Any, where: str) -> str:
+    """What in a tree of settings is not plain data, or nothing."""
+    if isinstance(value, Mapping):
+        for key, inside in value.items():
+            if not isinstance(key, str):
+                return f"{where} has the key {key!r}, which is no text"
+            if wrong := _not_plain(inside, f"{where}.{key}"):
+                return wrong
+        return ""
+    if isinstance(value, list | tuple):
+        return next(filter(None, (_not_plain(v, f"{where}[{i}]") for i, v in enumerate(value))), "")
+    plain = value is None or type(value) in (str, bool, int, float)
+    return "" if plain else f"{where} is {value!r}"
