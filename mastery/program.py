@@ -152,7 +152,7 @@ class Program(NamedTuple):
         for block, part in _blocks(tasks, returns, old.mean.shape[0]):
             taken = old.take(block)
             history = taken.history.write_over(part, t, self.window)
-            changes.append((block, self.record(taken._replace(history=history), t)))
+            changes.append((block, self.record(Tasks(history, *taken[1:]), t)))
         for block, new in changes:
             for x, value in zip(old.leaves(), new.leaves(), strict=True):
                 x[..., block] = value
