@@ -1,5 +1,7 @@
 """The command `mastery`: wrong input gives one line, and so does a missing extra."""
 
+import io
+import os
 import sys
 
 from mastery.errors import MasteryError
@@ -12,11 +14,18 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit("mastery: the command line needs an extra: pip install 'mastery[cli]'")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show "●" shows "?"
     try:
         app()
+        sys.stdout.flush()
     except MasteryError as error:
         print(f"mastery: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        print(f"mastery: {error.strerror}", file=sys.stderr)
+        os._exit(2)  # and do not try to write the rest again
 
 
 if __name__ == "__main__":

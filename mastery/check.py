@@ -6,10 +6,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
 from mastery.errors import ProgramError
-from mastery.program import ProgramLike
+from mastery.program import Program, ProgramLike
 from mastery.recipe import Recipe
 from mastery.tree import leaves, rebuild, tree_map
 
@@ -31,6 +32,9 @@ def check_program(
         program = Recipe.parse(program)
     if isinstance(program, Recipe):
         program = program.build(curriculum)
+    check_fits(program, curriculum)
+    if steps < 2:
+        raise ProgramError("check_program needs at least two time-steps")
     n = len(curriculum)
     tape = _tape(curriculum, steps, np.random.default_rng(seed))
     states, distributions = _run(program, n, tape)
@@ -87,33 +91,27 @@ def _run(program: ProgramLike, n: int, tape: Tape) -> tuple[list[Any], list[Any]
     states, distributions = [program.init(given)], []
     if not np.array_equal(given, noise):
         raise ProgramError("init changed its argument in place")
-    for path, leaf in leaves(states[0]):
-        if np.asarray(leaf).dtype.kind not in "biuf":
-            raise ProgramError(f"the state's {path} is {leaf!r}; it must be arrays of numbers")
+    check_state(states[0])
     for t, step in enumerate(tape):
         if t:
-            state = states[-1]
-            before = tree_map(np.array, (state, *step))
-            states.append(program.observe(state, *step))
-            for (path, old), (_, new) in zip(leaves(before), leaves((state, *step)), strict=True):
-                if not np.array_equal(old, new, equal_nan=True):
-                    raise ProgramError(f"observe changed its argument in place (leaf {path})")
-        state = states[-1]
-        before = tree_map(np.array, state)
-        d = np.asarray(program.distribution(state))
-        for (path, old), (_, new) in zip(leaves(before), leaves(state), strict=True):
-            if not np.array_equal(old, new, equal_nan=True):
-                raise ProgramError(f"distribution changed the state in place (leaf {path})")
-        for wrong, what in (
-            (d.shape != (n,), f"has shape {d.shape}, not ({n},)"),
-            (d.shape == (n,) and not np.isfinite(d).all(), f"is not finite: {d}"),
-            (d.shape == (n,) and (d < 0).any(), f"is negative: {d}"),
-            (abs(d.sum() - 1) > 1e-6, f"sums to {d.sum()}, not to 1"),
-        ):
-            if wrong:
-                raise ProgramError(f"at time-step {t}, the distribution {what}")
-        distributions.append(d)
+            before = tree_map(np.array, (states[-1], *step))
+            states.append(program.observe(states[-1], *step))
+            _same(before, (states[-2], *step), "observe changed its argument")
+            check_state(states[-1])
+        before = tree_map(np.array, states[-1])
+        d = program.distribution(states[-1])
+        _same(before, states[-1], "distribution changed the state")
+        try:
+            distributions.append(check_distribution(d, n))
+        except ProgramError as error:
+            raise ProgramError(f"at time-step {t}: {error}") from None
     return states, distributions
+
+
+def _same(before: Any, after: Any, what: str) -> None:
+    for (path, old), (_, new) in zip(leaves(before), leaves(after), strict=True):
+        if not np.array_equal(old, new, equal_nan=True):
+            raise ProgramError(f"{what} in place (leaf {path})")
 
 
 def _check_jax(program: ProgramLike, tape: Tape, expected: list[Any]) -> None:
@@ -141,3 +139,49 @@ def _check_jax(program: ProgramLike, tape: Tape, expected: list[Any]) -> None:
     except Exception as error:  # whatever tracing a program of someone else's brings up
         first = str(error).strip().splitlines()[0]
         raise ProgramError(f"it does not run under jax.jit and scan: {first}") from error
+
+
+def check_fits(program: Any, curriculum: Curriculum) -> None:
+    """Raise `ProgramError` if this cannot be a program for the curriculum."""
+    if isinstance(program, type):
+        raise ProgramError(f"{program.__name__} is a class; make a program of it first")
+    lacking = [f for f in ("init", "observe", "distribution") if not hasattr(program, f)]
+    if lacking:
+        raise ProgramError(
+            f"a program is a name, a Recipe, or an object with init, observe and distribution; "
+            f"{program!r} has no {lacking[0]}"
+        )
+    if isinstance(program, Program) and len(program.minimum) != len(curriculum):
+        raise ProgramError(
+            f"the program is for {len(program.minimum)} tasks, and the curriculum has "
+            f"{len(curriculum)}; build it for this one"
+        )
+
+
+def check_state(state: Any) -> None:
+    """Raise `ProgramError` if this cannot be the state of a program."""
+    for path, leaf in leaves(state):
+        if np.asarray(leaf).dtype.kind not in "biuf":
+            raise ProgramError(
+                f"the program's state has {leaf!r} at {path!r}; it must be named tuples, tuples, "
+                "lists and dicts of arrays of numbers"
+            )
+
+
+def check_distribution(d: Any, n: int) -> NDArray[Any]:
+    """The probabilities as an array of one's own, or `ProgramError` if they are none."""
+    array = np.array(d)
+    for wrong, what in (
+        (array.dtype.kind not in "biuf", f"is {d!r:.60}, not an array of numbers"),
+        (array.shape != (n,), f"has shape {array.shape}, not ({n},)"),
+    ):
+        if wrong:
+            raise ProgramError(f"the distribution {what}")
+    for wrong, what in (
+        (not bool(np.isfinite(array).all()), f"is not finite: {array}"),
+        (bool((array < 0).any()), f"is negative: {array}"),
+        (bool(abs(array.sum() - 1) > 1e-6), f"sums to {array.sum()}, not to 1"),
+    ):
+        if wrong:
+            raise ProgramError(f"the distribution {what}; try it with mastery.check_program")
+    return array

@@ -57,7 +57,7 @@ def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
             return
         path = path.resolve()  # what a link points to
         _remove_old(path)
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise CheckpointError(f"cannot write {path}: {_reason(error)}") from None
     beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
@@ -81,7 +81,7 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
     """The plain data and the arrays of a file of this kind."""
     try:
         content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise CheckpointError(f"cannot read {path}: {_reason(error)}") from None
     first, newline, rest = content.partition(b"\n")
     if not first.startswith(_MAGIC) or not newline:

@@ -140,7 +140,9 @@ def simulate_command(
     seed: Annotated[int, typer.Option(min=0, help="The first learner's seed.")] = 0,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, max=10**7, help="The most time-steps; by default ten times the ideal."),
+        typer.Option(
+            min=1, max=10**7, help="The most time-steps; by default 10 · Σ effort / episodes."
+        ),
     ] = None,
     learner: Annotated[
         str,

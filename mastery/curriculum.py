@@ -43,6 +43,8 @@ class Curriculum:
     name: str
 
     def __init__(self, tasks: Iterable[Task], name: str = "curriculum") -> None:
+        if not isinstance(tasks, Iterable):
+            raise CurriculumError(f"a curriculum is made of a list of Task, not of {tasks!r}")
         given: dict[str, int] = {}
         minimum, maximum, after = [], [], []
         settings: dict[str, Mapping[str, Any]] = {}
@@ -80,6 +82,8 @@ class Curriculum:
     def load(cls, source: str | Path) -> Curriculum:
         """Read a curriculum that ships (`"key-corridor"`), or a `.toml` or `.json` file; or make
         a random one of so many tasks (`"random-200"`)."""
+        if not isinstance(source, str | Path):
+            raise CurriculumError(f"a curriculum is loaded by name or path, not by {source!r}")
         path = Path(source)
         if str(source) in shipped():
             resource = files("mastery") / "curricula" / f"{source}.toml"
@@ -94,7 +98,7 @@ class Curriculum:
         try:
             text = path.read_text("utf-8")
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text file"
             raise CurriculumError(f"cannot read {path}: {reason}") from None
         read = cls.from_toml if path.suffix == ".toml" else cls.from_json
         try:
@@ -211,6 +215,12 @@ class Curriculum:
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
+
+    def __deepcopy__(self, memo: Any) -> Curriculum:
+        return self  # it does not change
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Curriculum.from_dict, (self.to_dict(),)
 
     def __repr__(self) -> str:
         return f"<Curriculum {self.name!r}: {len(self)} tasks, {len(self.edges)} edges>"

@@ -78,5 +78,5 @@ def allocate(cumulative: Array, n: int, uniform: Array) -> Array:
     the cumulative distribution; so each number is n·p_c rounded down or up.
     """
     xp = cumulative.__array_namespace__()
-    points = xp.ceil(n * cumulative - uniform)
+    points = xp.where(cumulative >= 1, float(n), xp.ceil(n * cumulative - uniform))
     return xp.diff(points, prepend=xp.zeros_like(points[:1])).astype(int)

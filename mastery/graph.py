@@ -164,15 +164,12 @@ class _Lists:
         """Tasks of like degree together, so that padding never doubles the work by much."""
         groups: list[NDArray[np.int64]] = []
         overhead = 1000  # elements that cost as much as one more group
-        wasted = 0
         degree = self.degree[start:stop]
         for bits in range(int(degree.max(initial=0)).bit_length()):  # degrees 2^bits … 2^(bits+1)−1
             inside = start + np.flatnonzero((degree >> bits) == 1)
             if not len(inside):
                 continue
-            if groups:
-                wasted = len(groups[-1]) * (2 << bits)
-            if groups and wasted < overhead:
+            if groups and len(groups[-1]) * (2 << bits) < overhead:
                 groups[-1] = np.concatenate([groups[-1], inside])
             else:
                 groups.append(inside)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from mastery.attention import LEARNING, Attention, Learned, View, mastering_rate
 from mastery.distribution import Amax, Converter, cumulative, draw
+from mastery.errors import ProgramError
 from mastery.graph import Graph
 from mastery.progress import Estimator, History, Naive, Sampling
 from mastery.tree import tree_map
@@ -110,6 +111,8 @@ class Program(NamedTuple):
         as in a `vmap` over programs with different windows.
         """
         xp = noise.__array_namespace__()
+        if slots is not None and isinstance(self.window, int) and slots < self.window:
+            raise ProgramError(f"{slots} slots are too few for a window of {self.window}")
         zeros = xp.zeros_like(noise[0])
         empty = xp.zeros((slots or int(self.window), zeros.shape[0]), dtype=zeros.dtype)
         count = zeros.astype(xp.int32)

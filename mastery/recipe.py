@@ -161,6 +161,8 @@ class Recipe:
     @classmethod
     def parse(cls, text: str, **changes: Any) -> Recipe:
         """`"mr"`, or `"mr:delta=0.8,progress=online"`, or `parse("mr", delta=0.8)`."""
+        if not isinstance(text, str):
+            raise ProgramError(f"a program is written as text, such as 'mr', not as {text!r}")
         name, _, rest = text.strip().partition(":")
         if name not in PROGRAMS:
             raise ProgramError(f"there is no program {name!r}{did_you_mean(name, PROGRAMS)}")

@@ -26,7 +26,7 @@ main{{max-width:860px;margin:0 auto;padding:40px 20px 80px}}
 h1{{font-size:28px;line-height:1.2;margin:0 0 8px}} h2{{font-size:19px;margin:0 0 6px}}
 p{{margin:0 0 12px}} .soft{{color:var(--soft)}}
 section{{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:22px;margin-top:22px;overflow-x:auto}}
-svg{{max-width:100%;height:auto}} section.graph svg{{max-width:none}}
+svg{{max-width:100%;min-width:560px;height:auto}} section.graph svg{{max-width:none;min-width:0}}
 table{{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}}
 th,td{{text-align:right;padding:7px 10px;border-bottom:1px solid var(--line);white-space:nowrap}}
 th:first-child,td:first-child{{text-align:left}} th{{color:var(--soft);font-weight:600;font-size:13px}}

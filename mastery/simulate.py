@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mastery.check import check_fits
 from mastery.curriculum import Curriculum
 from mastery.distribution import cumulative, draw
 from mastery.errors import MasteryError
@@ -51,8 +52,8 @@ class Learner:
     mastered: float = 0.9  # the skill that counts as mastered
 
     def __post_init__(self) -> None:
-        if not isinstance(self.episodes, int):
-            raise MasteryError(f"the learner's episodes is {self.episodes}; it must be whole")
+        if not isinstance(self.episodes, int | np.integer):
+            raise MasteryError(f"the learner's episodes is {self.episodes!r}; it must be whole")
         for name, low, high in (
             ("episodes", 1, 1e6),
             ("effort", 1, 1e9),
@@ -64,10 +65,10 @@ class Learner:
             ("ceiling", 1e-9, 1e9),
             ("mastered", 1e-9, 1),
         ):
-            if not low <= getattr(self, name) <= high:
-                value = getattr(self, name)
+            value = getattr(self, name)
+            if not isinstance(value, int | float | np.number) or not low <= value <= high:
                 raise MasteryError(
-                    f"the learner's {name} is {value}; it must be in [{low:g}, {high:g}]"
+                    f"the learner's {name} is {value!r}; it must be in [{low:g}, {high:g}]"
                 )
 
 
@@ -93,7 +94,7 @@ class _Carry(NamedTuple):
     skill: Array  # (N,)
     t: Array  # () int32
     mastered_at: Array  # () int32: 0 until every task is mastered
-    spent: Array  # (3,): episodes on tasks mastered, learnable, not yet learnable
+    spent: Array  # (3,): episodes until then, on tasks mastered, learnable, not yet learnable
 
 
 @dataclass(frozen=True)
@@ -136,15 +137,23 @@ def simulate(
     report: Report | None = None,
 ) -> list[Outcome]:
     """Teach synthetic learners with each program, `seeds` of them, until all have mastered every
-    task or the budget is spent (by default ten times what perfect teaching needs).
+    task or the budget is spent (by default 10 · Σ effort / episodes time-steps).
 
     Learners of equal seed have equal luck under every program. backend: `jax` runs all seeds at
     once, `numpy` one after the other, `auto` takes JAX when it is installed.
     """
-    if seeds < 1 or seed < 0 or (steps is not None and not 1 <= steps <= 10**7):
-        raise MasteryError("simulate needs at least one seed, and 1 to 10,000,000 time-steps")
-    if isinstance(programs, str):
-        programs = [programs]
+    if not isinstance(curriculum, Curriculum):
+        raise MasteryError(f"simulate needs a Curriculum, not {curriculum!r}")
+    if isinstance(programs, str | Recipe) or hasattr(programs, "init"):
+        programs = [programs]  # type: ignore[list-item]
+    for name, number in (
+        ("seeds", seeds),
+        ("seed", seed),
+        ("steps", 1 if steps is None else steps),
+    ):
+        least = 0 if name == "seed" else 1
+        if not isinstance(number, int | np.integer) or number < least:
+            raise MasteryError(f"{name} is {number!r}; it must be a whole number from {least}")
     if backend not in ("auto", "jax", "numpy"):
         raise MasteryError(f"backend {backend!r} is none of auto, jax, numpy")
     if backend == "auto":
@@ -154,13 +163,18 @@ def simulate(
     learner = learner or Learner()
     efforts = _efforts(curriculum, learner)
     budget = steps or math.ceil(10 * efforts.sum() / learner.episodes)
+    if not 1 <= budget <= 10**7:
+        raise MasteryError(f"{budget:,} time-steps are not between 1 and 10,000,000; give steps")
     world = _world(curriculum, learner, efforts)
-    outcomes = []
+    outcomes: list[Outcome] = []
     for given in programs:
         if isinstance(given, str):
             given = Recipe.parse(given)
         name = str(given) if isinstance(given, Recipe) else type(given).__name__
         program = given.build(curriculum) if isinstance(given, Recipe) else given
+        check_fits(program, curriculum)
+        same = sum(o.program.partition(" #")[0] == name for o in outcomes)
+        name += f" #{same + 1}" if same else ""
         chunks = (_jax_chunks if backend == "jax" else _numpy_chunks)(
             program, world, learner.episodes, seeds, seed, budget
         )
@@ -238,14 +252,14 @@ def _step(program: Any, world: _World, carry: _Carry, luck: Array, noise: Array)
     ready = world.leak + (1 - world.leak) * through
     known = x >= world.mastered
     kind = xp.stack([known, ~known & (ready >= 0.5), ~known & (ready < 0.5)])
+    busy = mastered_at == 0  # what is trained on after that is of no interest
     practice = world.rehearse @ episodes
     x = x + practice * world.rate * ready * (x + world.start) * (1 - x)
     x = (1 - world.forgetting) * xp.minimum(x, 1.0)
     t = t + 1
-    now = (mastered_at == 0) & (x >= world.mastered).all()
-    return _Carry(
-        state, x, t, xp.where(now, t, mastered_at), spent + (kind * episodes).sum(axis=-1)
-    )
+    now = busy & (x >= world.mastered).all()
+    spent = spent + (kind * episodes).sum(axis=-1) * busy
+    return _Carry(state, x, t, xp.where(now, t, mastered_at), spent)
 
 
 def _start(program: Any, noise: Array) -> _Carry:

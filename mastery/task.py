@@ -38,7 +38,8 @@ class Task:
             value = getattr(self, which)
             number = isinstance(value, Real) and not isinstance(value, bool)
             if not number or not abs(value) <= LARGEST:
-                shown = repr(value) if len(repr(value)) < 40 else "a number too large"
+                large = isinstance(value, int) and not isinstance(value, bool)
+                shown = "a number too large" if large else repr(value)
                 raise CurriculumError(
                     f"task {self.name!r}: {which} is {shown}; it must be a finite number"
                 )

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery import checkpoint
+from mastery.check import check_distribution, check_fits, check_state
 from mastery.curriculum import Curriculum
 from mastery.distribution import allocate, cumulative, draw
 from mastery.errors import CheckpointError, MasteryError, ProgramError, ReturnsError, did_you_mean
@@ -56,26 +57,23 @@ class Teacher:
             raise MasteryError(f"a teacher needs a Curriculum, not {curriculum!r}{hint}")
         if isinstance(program, str):
             program = Recipe.parse(program)
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-            raise MasteryError(f"seed is {seed!r}; it must be a whole number from 0, or None")
+        if seed is not None:
+            seed = _whole("seed", seed)
         self.curriculum = curriculum
         self.recipe = program if isinstance(program, Recipe) else None
         self.program: ProgramLike = (
             program.build(curriculum) if isinstance(program, Recipe) else program
         )
-        _check_fits(self.program, curriculum)
-        self.per_episode = per_episode
+        check_fits(self.program, curriculum)
+        if isinstance(self.program, Program):  # its arrays may be JAX's
+            self.program = tree_map(lambda x: x if np.isscalar(x) else np.asarray(x), self.program)
+        self.per_episode = bool(per_episode)
         self._lock = threading.RLock()
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._time_step = 0
         self._no_noise = np.broadcast_to(0.0, (3, len(curriculum)))
         self._state: Any = tree_map(np.array, self.program.init(self._noise()))
-        for path, leaf in leaves(self._state):
-            if leaf.dtype.kind not in "biuf":
-                raise ProgramError(
-                    f"the program's state has {leaf!r} at {path!r}; it must be named tuples, "
-                    "tuples, lists and dicts of arrays"
-                )
+        check_state(self._state)
         self._distribution: NDArray[np.float64] | None = None
         self._cumulative: NDArray[np.float64] | None = None
 
@@ -129,8 +127,7 @@ class Teacher:
             if self._distribution is None:
                 d = self.program.distribution(self._state)
                 if not isinstance(self.program, Program):
-                    d = np.array(d, np.float64)  # the program may keep its own
-                    _check_distribution(d, len(self.curriculum))
+                    d = check_distribution(d, len(self.curriculum)).astype(np.float64)
                 d.setflags(write=False)
                 self._distribution = d
             return self._distribution
@@ -237,12 +234,14 @@ class Teacher:
         with self._lock:
             state = {**self.__dict__, "_state": tree_map(np.array, self._state)}
             state["_random"] = copy.deepcopy(self._random)
-            del state["_lock"]
+            state["_distribution"] = state["_cumulative"] = None
+            del state["_lock"], state["_no_noise"]
             return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
+        self._no_noise = np.broadcast_to(0.0, (3, len(self.curriculum)))
 
     def _checked(self, returns: Mapping[str, Any]) -> tuple[list[int], list[float]]:
         """Positions and returns, or an error; nothing is changed here."""
@@ -268,17 +267,19 @@ class Teacher:
         return rows, values
 
     def _steps(self, steps: list[tuple[list[int], list[float]]]) -> None:
-        """Some time-steps, each with its tasks and returns; all of them or none."""
+        """Some time-steps, each with its tasks and returns."""
         if isinstance(self.program, Program):
             for rows, values in steps:
                 self._step(rows, values)
             return
-        state, random = self._state, self._random.bit_generator.state
+        before = self._state, self._time_step, self._random.bit_generator.state
         try:
             for rows, values in steps:
                 self._step(rows, values)
-        except BaseException:  # a program of one's own may fail
-            self._state, self._random.bit_generator.state = state, random
+                check_state(self._state)
+        except BaseException:  # a program of one's own may fail; then nothing has changed
+            self._state, self._time_step, self._random.bit_generator.state = before
+            self._distribution = self._cumulative = None
             raise
 
     def _step(self, rows: list[int], values: list[float]) -> None:
@@ -331,21 +332,6 @@ def _whole(method: str, k: Any) -> int:
     return int(k)
 
 
-def _check_fits(program: Any, curriculum: Curriculum) -> None:
-    """Before anything is done with a program that was not made here."""
-    lacking = [f for f in ("init", "observe", "distribution") if not hasattr(program, f)]
-    if lacking:
-        raise ProgramError(
-            f"a program is a name, a Recipe, or an object with init, observe and distribution; "
-            f"{program!r} has no {lacking[0]}"
-        )
-    if isinstance(program, Program) and len(program.minimum) != len(curriculum):
-        raise ProgramError(
-            f"the program is for {len(program.minimum)} tasks, and the curriculum has "
-            f"{len(curriculum)}; build it for this one"
-        )
-
-
 def _short(value: Any) -> str:
     """A program's text without what is as usual."""
     with contextlib.suppress(MasteryError, AttributeError):
@@ -375,11 +361,3 @@ def _numbers(name: str, given: Any) -> Sequence[float]:
             f"task {name!r}: a return must be a number or a list of numbers, not {given!r:.60}"
         ) from None
     return array.reshape(-1).astype(np.float64).tolist()
-
-
-def _check_distribution(d: NDArray[Any], n: int) -> None:
-    if d.shape != (n,) or not np.isfinite(d).all() or (d < 0).any() or abs(d.sum() - 1) > 1e-6:
-        raise ProgramError(
-            f"the program's distribution must be {n} probabilities that sum to 1; "
-            "try it with mastery.check_program"
-        )

@@ -128,6 +128,16 @@ class MasksUnderJax(Counting):
         return super().distribution(state) + 0 * state[0][state[0] > 0].sum()
 
 
+class ForgetsReturn(Counting):
+    def observe(self, state, returns, seen, noise):
+        state[0] + seen
+
+
+class GivesText(Counting):
+    def distribution(self, state):
+        return "uniform"
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -135,6 +145,8 @@ class MasksUnderJax(Counting):
         (Negative, "is negative"),
         (NotFinite, "is not finite"),
         (WrongShape, r"has shape \(2,\), not \(6,\)"),
+        (ForgetsReturn, "the program's state has None"),
+        (GivesText, "'uniform', not an array of numbers"),
         (ChangesNoise, "init changed its argument"),
         (OtherTypeUnderJax, "does not run under jax.jit and scan"),
         (MasksUnderJax, "does not run under jax.jit and scan"),
@@ -143,7 +155,7 @@ class MasksUnderJax(Counting):
         (HiddenState, "differs at time-step"),
         (OwnRandomness, "all randomness must come from noise"),
         (GrowingState, "changes its form"),
-        (Text, "must be arrays of numbers"),
+        (Text, "dicts of arrays of numbers"),
         (OnlyNumpy, "does not run under jax.jit"),
         (OtherUnderJax, "JAX gives probabilities that differ"),
     ],
@@ -161,5 +173,13 @@ def test_a_name_or_a_float32_program_will_do():
             return super().distribution(state).astype("float32")
 
     check_program(Single(), CURRICULUM)
+    with pytest.raises(ProgramError, match="is a class"):
+        check_program(Counting, CURRICULUM)
+    with pytest.raises(ProgramError, match="has no init"):
+        check_program(object(), CURRICULUM)
+    with pytest.raises(ProgramError, match="for 3 tasks"):
+        check_program(Recipe.parse("mr").build(Curriculum.load("addition-3")), CURRICULUM)
+    with pytest.raises(ProgramError, match="two time-steps"):
+        check_program(Counting(), CURRICULUM, steps=0)
     with pytest.raises(ProgramError, match="needs a Curriculum"):
         check_program(Counting(), "key-corridor")

@@ -117,6 +117,18 @@ def test_names_that_look_like_markup_or_odd_places_to_write_to(tmp_path):
     assert run("show", "key-corridor", "--svg", "/dev/stdout").count("<svg") == 1
 
 
+def test_output_that_cannot_be_shown_or_written():
+    text = run("show", "key-corridor", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert "?   S3R1" in text
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-m", "mastery", "show", "key-corridor"],
+            stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "mastery: No space left on device\n"
+
+
 def test_with_64_bit_jax():
     text = run("simulate", "addition-3", "--against", "exp3s", "--seeds", 2,
                env={**os.environ, "JAX_ENABLE_X64": "1"})  # fmt: skip

@@ -1,6 +1,8 @@
 """Curricula: made, read, checked. Every kind of bad input gets one clear line."""
 
+import copy
 import json
+import pickle
 from itertools import pairwise
 
 import networkx as nx
@@ -127,6 +129,9 @@ def task(**changes):
         (lambda: Curriculum([]), "no task"),
         (lambda: Curriculum([Task("a"), Task("a")]), "two tasks are named 'a'"),
         (lambda: Curriculum(["a"]), "made of Task"),
+        (lambda: Curriculum(None), "a list of Task, not of None"),
+        (lambda: Curriculum.load(None), "by name or path"),
+        (lambda: task(maximum=10**5000), "maximum is a number too large"),
         (lambda: task(name=""), "needs a name"),
         (lambda: task(name=3), "needs a name"),
         (lambda: task(minimum=1, maximum=1), "minimum 1 is not below maximum 1"),
@@ -209,7 +214,7 @@ def test_an_error_in_a_file_names_the_file(tmp_path):
     with pytest.raises(CurriculumError, match=r"mine\.toml: task 'a': minimum 2 is not below"):
         Curriculum.load(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(CurriculumError, match="not UTF-8"):
+    with pytest.raises(CurriculumError, match="no UTF-8 text file"):
         Curriculum.load(path)
 
 
@@ -236,3 +241,11 @@ def test_odd_but_right_settings_survive_toml():
 
 def test_tasks_can_be_in_sets():
     assert len({Task("a", settings={"x": []}), Task("a", settings={"x": []})}) == 1
+
+
+def test_copies_stay_as_they_are():
+    curriculum = Curriculum.load("key-corridor")
+    assert copy.deepcopy(curriculum) is curriculum
+    again = pickle.loads(pickle.dumps(curriculum))
+    assert again == curriculum
+    assert not again.minimum.flags.writeable

@@ -113,6 +113,14 @@ def test_running_sums_never_go_down_and_grow_only_where_they_should(n):
         assert (numbers >= 0).all()
 
 
+@BACKENDS
+def test_allocation_adds_up_for_the_largest_uniform_too(xp):
+    sums = cumulative(xp.full(6, 1 / 6))
+    for n in (1, 128, 65_536):
+        for u in (0.0, 1 - 2**-24):
+            assert int(allocate(sums, n, xp.asarray(u, dtype="float32")).sum()) == n
+
+
 @given(
     st.lists(st.floats(0, 1), min_size=1, max_size=30).filter(lambda w: sum(w) > 1e-9),
     st.integers(0, 5000),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle import SlowProgram
 from strategies import curricula, histories, recipes
 
-from mastery import Curriculum, Program, Recipe, Task, Teacher
+from mastery import Curriculum, Program, ProgramError, Recipe, Task, Teacher
 from mastery.graph import make_graph
 from mastery.recipe import PROGRAMS
 
@@ -277,3 +277,9 @@ def test_bounds_that_float32_cannot_tell_apart_give_no_nonsense():
     for _ in range(12):
         state = program.observe(state, jnp.array([1e8, 0.5]), jnp.array([True, True]), noise)
         assert np.isfinite(program.distribution(state)).all()
+
+
+def test_too_few_slots_for_the_window_are_refused():
+    program = Recipe.parse("mr:window=20").build(Curriculum.load("key-corridor"))
+    with pytest.raises(ProgramError, match="10 slots are too few for a window of 20"):
+        program.init(np.zeros((3, 6)), slots=10)

@@ -143,12 +143,31 @@ def test_a_program_of_ones_own_can_be_tried():
     np.testing.assert_array_equal(own.skill, target.skill)
     (one,) = simulate(curriculum, "target", seeds=2, steps=200)
     np.testing.assert_array_equal(one.skill, target.skill)
+    twins = simulate(curriculum, [Last(), Last()], seeds=1, steps=3)
+    assert [o.program for o in twins] == ["Last", "Last #2"]
+    with pytest.raises(MasteryError, match="needs a Curriculum"):
+        simulate("key-corridor", ["mr"])
+    with pytest.raises(MasteryError, match="is a class"):
+        simulate(curriculum, [Last])
+
+
+def test_what_is_trained_on_after_mastery_is_not_counted():
+    """One learner alone and among slower ones: where its training went is the same."""
+    curriculum = Curriculum.load("blocked-unlock-pickup")
+    runs = [simulate(curriculum, ["gamax-window"], seeds=1, seed=s)[0] for s in range(4)]
+    (together,) = simulate(curriculum, ["gamax-window"], seeds=4)
+    episodes = np.array([run.steps[0] for run in runs])
+    spent = (np.array([run.spent for run in runs]) * episodes[:, None]).sum(axis=0)
+    np.testing.assert_allclose(together.spent, spent / spent.sum(), atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"seeds": 0}, "at least one seed"),
+        ({"seeds": 0}, "seeds is 0; it must be a whole number from 1"),
+        ({"seeds": 2.5}, "seeds is 2.5"),
+        ({"seed": -1}, "seed is -1"),
+        ({"learner": Learner(effort=1e9)}, "time-steps are not between"),
         ({"steps": 10**9}, "10,000,000"),
         ({"backend": "torch"}, "none of auto, jax, numpy"),
     ],

@@ -3,6 +3,8 @@
 import copy
 import threading
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -141,6 +143,8 @@ def test_wrong_calls_say_what_is_right():
     for wrong in (5, None, object()):
         with pytest.raises(ProgramError, match="has no init"):
             Teacher(small(), wrong)
+    with pytest.raises(ProgramError, match="OwnProgram is a class"):
+        Teacher(small(), OwnProgram)
     with pytest.raises(ProgramError, match="for 6 tasks, and the curriculum has 2"):
         Teacher(small(), Recipe.parse("mr").build(Curriculum.load("key-corridor")))
 
@@ -225,6 +229,14 @@ def test_when_a_program_of_ones_own_fails_nothing_has_changed():
         teacher.update({"easy": [0.1, 0.2, 7.0]})
     assert teacher.probabilities == twin.probabilities
     assert teacher.sample(20) == twin.sample(20)
+    assert teacher.time_step == 0
+
+
+def test_numpy_seeds_and_a_program_with_jax_arrays_will_do():
+    program = jax.tree.map(jnp.asarray, Recipe.parse("mr").build(small()))
+    teacher = Teacher(small(), program, seed=np.int64(3))
+    teacher.update({"easy": 0.25})
+    assert teacher.sample() in ("easy", "hard")
 
 
 def test_what_a_program_of_ones_own_keeps_is_left_alone():
