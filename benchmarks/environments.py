@@ -1,0 +1,319 @@
+"""Environment steps per second of MiniGrid engines, side by side.
+
+    python benchmarks/environments.py [--engines minigrid,xminigrid,...] [--envs 16,512,4096]
+                                      [--seconds 2] [--csv FILE]
+
+The same work for every compiled engine: a `lax.scan` of 128 steps in one call, random actions drawn
+at its start, every step's observation kept in the loop's carry, rewards and ends of episodes
+summed, resets as the engine does them, the state handed from call to call. The real `minigrid` is
+measured in one process, one environment at a time. An engine that is not installed is skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gc
+import importlib.metadata
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+STEPS = 128  # of each environment in one call
+REPEATS = 3  # calls timed at least
+REAL_TASKS = (  # small to large, all of the paper's three curricula
+    "MiniGrid-Unlock-v0",
+    "MiniGrid-BlockedUnlockPickup-v0",
+    "MiniGrid-KeyCorridorS3R3-v0",
+    "MiniGrid-KeyCorridorS6R3-v0",
+    "MiniGrid-ObstructedMaze-2Dlhb-v1",
+)
+
+# All environments at once: state, actions -> state with the observation in it, rewards, ends.
+Step = Callable[[Any, jax.Array], tuple[Any, jax.Array, jax.Array]]
+
+
+class Made(NamedTuple):
+    """A number of environments, ready to step."""
+
+    state: Any  # a pytree of arrays, the first observations among them
+    step: Step
+    actions: int  # how many there are
+    before: Callable[[Any], Any] = lambda state: state  # once a call and timed: to refill, say
+
+
+class Speed(NamedTuple):
+    """Steps per second, and what came with them."""
+
+    median: float
+    best: float
+    repeats: int
+    first: float  # seconds of the first call: trace, compile and run
+    steps_per_episode: float  # to see that episodes end and resets are paid for
+
+
+def xminigrid(envs: int, occlusion: bool) -> Made:
+    import xminigrid
+    from xminigrid.core.observation import minigrid_field_of_view
+    from xminigrid.wrappers import GymAutoResetWrapper, Wrapper
+
+    class Occlusion(Wrapper):
+        """Its own port of MiniGrid's occlusion, which no environment of it uses. Around the reset
+        and not within it, so once a step; what the environment had built itself is dead code."""
+
+        def reset(self, params, key):
+            return self.seen(params, self._env.reset(params, key))
+
+        def step(self, params, timestep, action):
+            return self.seen(params, self._env.step(params, timestep, action))
+
+        def seen(self, params, timestep):
+            state, size = timestep.state, params.view_size
+            view = minigrid_field_of_view(state.grid, state.agent, size, size)
+            return timestep.replace(observation=view)
+
+    env, params = xminigrid.make("MiniGrid-UnlockPickUp")
+    env = GymAutoResetWrapper(env)
+    if occlusion:
+        env = Occlusion(env)
+
+    def step(timestep, actions):
+        timestep = jax.vmap(partial(env.step, params))(timestep, actions)
+        return timestep, timestep.reward, timestep.last()
+
+    reset = jax.jit(jax.vmap(partial(env.reset, params)))
+    return Made(reset(jax.random.split(jax.random.key(0), envs)), step, env.num_actions(params))
+
+
+def navix(envs: int, view: str) -> Made:
+    import navix
+
+    env = navix.make("Navix-KeyCorridorS3R3-v0", observation_fn=getattr(navix.observations, view))
+
+    def step(timestep, actions):
+        timestep = jax.vmap(env.step)(timestep, actions)
+        return timestep, timestep.reward, timestep.is_done()
+
+    reset = jax.jit(jax.vmap(env.reset))
+    return Made(reset(jax.random.split(jax.random.PRNGKey(0), envs)), step, len(env.action_set))
+
+
+def mastery(envs: int) -> Made:
+    import mastery.minigrid  # noqa: F401
+
+    # TO FILL IN: reset `envs` environments, their observations in the state, and step them
+    raise ImportError("its entry in benchmarks/environments.py is still to be written")
+
+
+class Engine(NamedTuple):
+    package: str
+    make: Callable[[int], Made] | None  # None: the real one, in Python
+    note: str
+
+
+ENGINES = {
+    "minigrid": Engine(
+        "minigrid",
+        None,
+        "the real semantics; five tasks in turn, one process, one environment at a time, on the "
+        "CPU; 7 actions; reset on the step that ends an episode",
+    ),
+    "xminigrid": Engine(
+        "xminigrid",
+        partial(xminigrid, occlusion=False),
+        "UnlockPickUp, 6 actions; sees through walls, 2 channels; a fresh level is built at every "
+        "step and used where an episode ended, on that step",
+    ),
+    "xminigrid-occlusion": Engine(
+        "xminigrid",
+        partial(xminigrid, occlusion=True),
+        "the same with its own port of MiniGrid's occlusion, once a step",
+    ),
+    "navix": Engine(
+        "navix",
+        partial(navix, view="symbolic"),
+        "KeyCorridorS3R3, 7 actions, at most 100 steps; sees the whole 7 × 7 map from above; the "
+        "goal is to walk onto a cell; a fresh level is built at every step and used on the step "
+        "after an episode's last, which is counted",
+    ),
+    "navix-first-person": Engine(
+        "navix",
+        partial(navix, view="symbolic_first_person"),
+        "the same with the 7 × 7 cells before the agent, as MiniGrid has it, through walls",
+    ),
+    "mastery": Engine(
+        "mastery",
+        mastery,
+        "TO FILL IN",
+    ),
+}
+
+
+def measure(made: Made, envs: int, seconds: float) -> Speed:
+    def one(carry, actions):
+        state, rewards, ends = carry
+        state, reward, end = made.step(state, actions)
+        return (state, rewards + reward.sum(), ends + end.sum(dtype=jnp.int32)), None
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def call(state, key):
+        key, draw = jax.random.split(key)
+        actions = jax.random.randint(draw, (STEPS, envs), 0, made.actions)
+        sums = (jnp.float32(0), jnp.int32(0))
+        (state, rewards, ends), _ = jax.lax.scan(one, (made.before(state), *sums), actions)
+        return state, key, rewards, ends
+
+    start = time.perf_counter()
+    state, key, _, ends = jax.block_until_ready(call(made.state, jax.random.key(1)))
+    first = time.perf_counter() - start
+    # one more before the clock starts, since its input is the first one's output
+    state, key, _, ends = jax.block_until_ready(call(state, key))
+    times, total = [], int(ends)
+    begin = time.perf_counter()
+    while len(times) < REPEATS or time.perf_counter() - begin < seconds:
+        start = time.perf_counter()
+        state, key, _, ends = jax.block_until_ready(call(state, key))
+        times.append(time.perf_counter() - start)
+        total += int(ends)
+    steps = STEPS * envs
+    episode = steps * (len(times) + 1) / total if total else float("inf")
+    return Speed(steps / np.median(times), steps / min(times), len(times), first, episode)
+
+
+def measure_real(seconds: float) -> Speed:
+    import gymnasium
+    import minigrid  # noqa: F401
+
+    envs = [gymnasium.make(task, disable_env_checker=True).unwrapped for task in REAL_TASKS]
+    for i, env in enumerate(envs):
+        env.reset(seed=i)
+    random, times, total = np.random.default_rng(0), [], 0
+    begin = time.perf_counter()
+    while len(times) < REPEATS or time.perf_counter() - begin < seconds:
+        actions = random.integers(envs[0].action_space.n, size=(len(envs), STEPS)).tolist()
+        start = time.perf_counter()
+        for env, chosen in zip(envs, actions, strict=True):
+            for action in chosen:
+                _, _, terminated, truncated, _ = env.step(action)
+                if terminated or truncated:
+                    env.reset()
+                    total += 1
+        times.append(time.perf_counter() - start)
+    steps = STEPS * len(envs)
+    episode = steps * len(times) / total if total else float("inf")
+    return Speed(steps / np.median(times), steps / min(times), len(times), float("nan"), episode)
+
+
+def human(rate: float) -> str:
+    for unit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate >= unit:
+            return f"{rate / unit:.3g}{suffix}"
+    return f"{rate:.0f}"
+
+
+def reason(error: Exception) -> str:
+    """The first line of an error, cut to fit a line of the terminal."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:160]
+
+
+def rows(names: list[str], sizes: list[int], seconds: float):
+    """Each engine's name, version, and speed (or what went wrong) at each number."""
+    for name in names:
+        package, make, _ = ENGINES[name]
+        speeds: dict[int, Speed | str] = {}
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            version = ""  # not installed, or on PYTHONPATH only
+        try:
+            for envs in sizes if make else (1,):
+                try:
+                    speeds[envs] = (
+                        measure(make(envs), envs, seconds) if make else measure_real(seconds)
+                    )
+                except ImportError:
+                    raise
+                except Exception as error:  # out of memory, say: the other sizes may do
+                    speeds[envs] = reason(error)
+                    print(f"{name}, {envs:,} environments: {reason(error)}", file=sys.stderr)
+                jax.clear_caches()
+                gc.collect()
+        except ImportError as error:
+            print(f"{name}: skipped, {error}", file=sys.stderr)
+            continue
+        yield name, version, speeds
+
+
+def numbers(text: str) -> list[int]:
+    return [int(n) for n in text.split(",")]
+
+
+def names(text: str) -> list[str]:
+    chosen = text.split(",")
+    if unknown := [name for name in chosen if name not in ENGINES]:
+        raise argparse.ArgumentTypeError(
+            f"no engine {unknown[0]!r}; there are {', '.join(ENGINES)}"
+        )
+    return chosen
+
+
+def main() -> None:
+    gpu = jax.default_backend() != "cpu"
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--engines", type=names, default=list(ENGINES), help=", ".join(ENGINES))
+    parser.add_argument(
+        "--envs",
+        type=numbers,
+        default=[1024, 16384, 131072] if gpu else [16, 512, 4096],
+        help="numbers of environments, with commas",
+    )
+    parser.add_argument("--seconds", type=float, default=2, help="for each cell, at least")
+    parser.add_argument("--csv", type=Path, help="a file to write the figures to as well")
+    options = parser.parse_args()
+
+    device = jax.devices()[0].device_kind
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    print(
+        f"Environment steps per second, random actions, observation built, resets on: median "
+        f"(best) of calls of {STEPS} steps.\njax {jax.__version__}, {device}, {cores} CPU cores. "
+        "The first call (trace, compile, run) is the slowest of the sizes'.\n"
+    )
+    head = ("engine", *(f"{n:,} envs" for n in options.envs), "first call", "semantics")
+    rule = ["---", *["---:"] * (len(head) - 2), "---"]
+    print("| " + " | ".join(head) + " |\n|" + "|".join(rule) + "|", flush=True)
+    table = []
+    for name, version, speeds in rows(options.engines, options.envs, options.seconds):
+        cells = []
+        for speed in speeds.values():
+            good = isinstance(speed, Speed)
+            cells.append(f"{human(speed.median)} ({human(speed.best)})" if good else "failed")
+        if ENGINES[name].make is None:
+            cells = [f"{cells[0]} for any number", *["″"] * (len(options.envs) - 1)]
+        first = [s.first for s in speeds.values() if isinstance(s, Speed) and s.first == s.first]
+        cells.append(f"{max(first):.1f} s" if first else "–")
+        line = (f"{name} {version}".strip(), *cells, ENGINES[name].note)
+        print("| " + " | ".join(line) + " |", flush=True)
+        for envs, speed in speeds.items():
+            figures = speed if isinstance(speed, Speed) else [""] * len(Speed._fields)
+            error = "" if isinstance(speed, Speed) else speed
+            table.append([name, version, jax.__version__, device, cores, envs, *figures, error])
+    if options.csv:
+        with options.csv.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(
+                ["engine", "version", "jax", "device", "cores", "envs", *Speed._fields, "error"]
+            )
+            writer.writerows(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Many environments at once: steps, and a new level for each episode that ends.
+
+Making a level costs more than a step, and under `jit` what is not needed is computed all the same.
+So levels are made ahead: every environment has a queue of its next ones, each of a task drawn from
+the probabilities given, and `refill` makes them anew, once every hundred steps or so, outside of
+the loop over steps. A step only takes.
+
+    pool, state = reset(key, probabilities, num_envs=1024)
+    for update in ...:
+        for _ in range(128):
+            state, pool, outcome = step(state, pool, action)
+            image = observe(state)
+        pool = refill(key, pool, probabilities)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mastery.minigrid.grid import Array, once
+from mastery.minigrid.levels import generate
+from mastery.minigrid.rules import PAPER_REWARD, Outcome, act
+from mastery.minigrid.state import Level, State, start
+
+AHEAD = 4  # levels in each environment's queue
+
+
+class Pool(NamedTuple):
+    """Each environment's next levels."""
+
+    levels: Level  # each field with two leading axes, (ahead, environments)
+    taken: Array  # int32 (environments,): how many were taken since the last refill
+    reused: Array  # int32: over all refills, how many levels were given out a second time
+
+    def reuse(self) -> Array:
+        """How many levels were given out more than once, up to now."""
+        ahead = self.levels.task.shape[0]
+        return self.reused + jnp.maximum(self.taken - ahead, 0).sum()
+
+
+def reset(
+    key: Array, probabilities: Array, num_envs: int, ahead: int = AHEAD
+) -> tuple[Pool, State]:
+    """A full pool, and every environment at the start of an episode."""
+    pool = _fill(key, probabilities, num_envs, ahead, jnp.zeros((), jnp.int32))
+    first = jax.tree.map(lambda x: x[0], pool.levels)
+    return pool._replace(taken=pool.taken + 1), start(first)
+
+
+def refill(key: Array, pool: Pool, probabilities: Array) -> Pool:
+    """A pool of new levels of the same size, of tasks drawn from these probabilities.
+
+    `probabilities`: of the tasks in the order of TASKS, (18,) or (environments, 18); they need not
+    sum to one. All levels are new, the ones that were not taken too, so that the next episode's
+    task follows these probabilities and no older ones.
+    """
+    ahead, num_envs = pool.levels.task.shape
+    return _fill(key, probabilities, num_envs, ahead, pool.reuse())
+
+
+def step(
+    state: State, pool: Pool, action: Array, reward: Array | int = PAPER_REWARD
+) -> tuple[State, Pool, Outcome]:
+    """One step of every environment; where an episode ends, the next one begins.
+
+    The state is then the new episode's; the outcome is the old one's, with its task and length.
+    """
+    after, outcome = act(state, action, reward)
+    after, pool = renew(after, pool, outcome.terminated | outcome.truncated)
+    return after, pool, outcome
+
+
+def renew(state: State, pool: Pool, ended: Array) -> tuple[State, Pool]:
+    """Begin a new episode in the environments where one has ended.
+
+    When an environment has taken more levels than its queue holds, it goes round it again; that is
+    counted, see `Pool.reuse`.
+    """
+    ahead, num_envs = pool.levels.task.shape
+    # where no level is taken, all look at the same one, which costs no memory traffic
+    index = jnp.where(ended, (pool.taken % ahead) * num_envs + jnp.arange(num_envs), 0)
+    index, ended = once((index, ended))
+    level = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[index], pool.levels)
+
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+    fresh = jax.tree.map(choose, start(level), state)
+    return fresh, pool._replace(taken=pool.taken + ended)
+
+
+def _fill(key: Array, probabilities: Array, num_envs: int, ahead: int, reused: Array) -> Pool:
+    which, make = jax.random.split(key)
+    tasks = _draw_tasks(which, probabilities, (ahead, num_envs))
+    return Pool(generate(make, tasks), jnp.zeros(num_envs, jnp.int32), reused)
+
+
+def _draw_tasks(key: Array, probabilities: Array, shape: tuple[int, ...]) -> Array:
+    p = jnp.asarray(probabilities, jnp.float32)
+    edges = [p[..., 0]]  # one by one, so that a task of probability zero has no width at all
+    for c in range(1, p.shape[-1]):
+        edges.append(edges[-1] + p[..., c])
+    u = jax.random.uniform(key, shape) * edges[-1]
+    beyond = sum((edge <= u).astype(jnp.int32) for edge in edges)
+    last = sum((edge < edges[-1]).astype(jnp.int32) for edge in edges)
+    return jnp.minimum(beyond, last)  # a product can round up to the sum itself

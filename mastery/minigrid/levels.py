@@ -1,0 +1,341 @@
+"""New levels, all tasks by the same arithmetic: which task a level is of is data.
+
+MiniGrid draws places until one is free. Here each draw is made at once: the free cells are the bits
+of a number, and the r-th set bit is looked up, so that the law is the same and there is no loop.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpy.typing import NDArray
+
+from mastery.minigrid.cells import (
+    BALL,
+    BLUE,
+    BOX,
+    BOX_WITH_KEY,
+    CLOSED,
+    EMPTY_CELL,
+    GREEN,
+    GREY,
+    KEY,
+    LOCKED,
+    OPEN,
+    WALL_CELL,
+)
+from mastery.minigrid.grid import Array, once, write
+from mastery.minigrid.state import Level
+from mastery.minigrid.tasks import (
+    DOWN,
+    LEFT,
+    RIGHT,
+    SIDE,
+    TASKS,
+    UP,
+    MiniGridTask,
+    Room,
+    place_of_door,
+)
+
+DOORS = 12  # places for a door
+NOWHERE = -1
+
+# Rooms are at most 4 × 4 inside. A set of cells of a room is a number of 24 bits: bit 4 · v + u is
+# the cell u to the right of the room's left wall (from 0) and v below its upper wall (v = 0 is
+# inside that wall, where a corridor can be open).
+_COLUMN = 0x111111  # the leftmost cells
+
+
+class _Table(NamedTuple):
+    """The tasks' parameters: whole numbers, of these shapes for one task."""
+
+    step: Array  # from one room to the next: room_size − 1
+    rows: Array
+    door: Array  # (12,): kind of the door in each place, 0 for none
+    door_colour: Array  # (12,): which of the level's colours
+    lock_place: Array  # (2, 4): the place of each locked door, 12 for none; two share a room
+    lock_room: Array  # (2, 4): top left of the room of its key, as a position
+    before: Array  # (2, 4): from the door to the cell before it in that room, as positions
+    goal_rooms: Array  # (4,): top left of the rooms for the goal
+    goal_count: Array
+    goal_free: Array  # cells for the goal, as a set
+    inside: Array  # cells of a room, as a set
+    agent_room: Array  # top left, as a position
+    agent_free: Array  # cells for the agent, as a set
+    agent_doors: Array  # (4,): place of the door on each side, 12 for none
+    with_keys: Array  # the agent starts in the room of the first two keys
+    goal: Array  # kind of the target
+    corridor: Array
+    maze: Array
+    blocked: Array
+    hidden: Array
+
+
+def _row(task: MiniGridTask) -> tuple[NDArray[np.uint32], _Table]:
+    step, size = task.room_size - 1, task.room_size - 2
+
+    def top_left(room: Room) -> int:
+        return SIDE * step * room[1] + step * room[0]
+
+    def cells(rows: range) -> int:
+        return sum(1 << (4 * v + u) for v in rows for u in range(size))
+
+    y, x = np.mgrid[:SIDE, :SIDE]
+    wall = (x % step == 0) | (y % step == 0) | (x >= task.width) | (y >= task.height)
+    if task.corridor:  # the middle rooms are one
+        wall &= ~((x > step) & (x < 2 * step) & (y > 0) & (y < task.height - 1))
+    door, colour = np.zeros(DOORS, np.int32), np.zeros(DOORS, np.int32)
+    for room, side, c in task.closed:
+        place = place_of_door(room, side)
+        assert place is not None
+        door[place], colour[place] = CLOSED, c
+    place_of, room_of, before = np.full((2, 4), DOORS), np.zeros((2, 4)), np.zeros((2, 4))
+    for n, lock in enumerate(task.locks):
+        k = n % 2, n // 2
+        place = place_of_door(lock.room, lock.side)
+        assert place is not None
+        door[place], colour[place] = LOCKED, lock.colour
+        place_of[k], room_of[k] = place, top_left(lock.room)
+        before[k] = -(1, SIDE, -1, -SIDE)[lock.side]
+    goal_rooms = np.zeros(4, np.int32)
+    goal_rooms[: len(task.goal_rooms)] = [top_left(room) for room in task.goal_rooms]
+    inside = cells(range(1, task.room_size - 1))
+    goal_free = inside
+    if task.rows == 1 and task.columns == 2:
+        # while it places things, MiniGrid holds the agent to be in the middle of the map, which is
+        # in the right room, and puts nothing on it or beside it
+        goal_free &= ~sum(1 << (4 * v + u) for u, v in ((2, 3), (1, 3), (3, 3), (2, 2), (2, 4)))
+    above = task.corridor and task.agent_room[1] > 0
+    below = task.corridor and task.agent_room[1] < task.rows - 1
+    sides = [place_of_door(task.agent_room, side) for side in (RIGHT, DOWN, LEFT, UP)]
+    table = _Table(
+        step=step,
+        rows=task.rows,
+        door=door,
+        door_colour=colour,
+        lock_place=place_of,
+        lock_room=room_of,
+        before=before,
+        goal_rooms=goal_rooms,
+        goal_count=max(1, len(task.goal_rooms)),
+        goal_free=goal_free,
+        inside=inside,
+        agent_room=top_left(task.agent_room),
+        agent_free=cells(range(0 if above else 1, task.room_size - (0 if below else 1))),
+        agent_doors=[DOORS if side is None else side for side in sides],
+        with_keys=any(lock.room == task.agent_room for lock in task.locks),
+        goal={"door": OPEN, "box": BOX, "ball": BALL}[task.goal],
+        corridor=task.corridor,
+        maze=task.maze,
+        blocked=task.blocked,
+        hidden=task.hidden,
+    )
+    base = np.where(wall, WALL_CELL, EMPTY_CELL).astype(np.uint8).ravel().view("<u4")
+    return base, _Table(*(np.asarray(column, np.int32) for column in table))
+
+
+_ROWS = [_row(task) for task in TASKS]
+_BASE = np.stack([base for base, _ in _ROWS])  # (18, 64): walls and floor
+_SHAPES = [np.shape(column) for column in _ROWS[0][1]]
+_PACKED = np.stack([np.concatenate([c.ravel() for c in row]) for _, row in _ROWS], axis=1)
+
+
+_FIRST_LOCK = np.arange(8).reshape(2, 4) == 0  # the only one of a corridor
+
+
+def _look_up(task: Array) -> _Table:
+    """The parameters of these tasks, each with its own axes first; in one look-up."""
+    numbers = jnp.asarray(_PACKED).at[:, task.astype(jnp.uint32)].get(mode="promise_in_bounds")
+    columns, start = [], 0
+    for shape in _SHAPES:
+        size = int(np.prod(shape))
+        columns.append(numbers[start : start + size].reshape(*shape, *task.shape))
+        start += size
+    return _Table(*columns)
+
+
+def generate(key: Array, task: Array) -> Level:
+    """A new level of each of these tasks (numbers into TASKS, of any shape)."""
+    task = jnp.asarray(task, jnp.int32)
+    t = _look_up(task)
+    words = jax.random.bits(key, (32, *task.shape))
+    t, words = once((t, words))
+    order, any_way = words[:DOORS], words[31]
+    high, low = words[DOORS:31] >> 16, words[DOORS:31] & 0xFFFF  # enough to draw of a few things
+    is_corridor, is_maze = t.corridor == 1, t.maze == 1
+
+    # doors: where in its wall each would be, of what colour, and which there are
+    along, colours = _pick(high[:DOORS], t.step - 1), _pick(low[:DOORS], 6)
+    colours = jnp.where(is_maze, _at(_permutation(order[:6]), t.door_colour), colours)
+    row, key_row = _pick(high[12], t.rows), _pick(low[12], t.rows)  # of the corridor's lock and key
+    kinds = jnp.where(is_corridor, _corridor_doors(row, t.rows, order), t.door)
+    doors = _door_positions(t.step, along)
+    along, colours, kinds, doors = once((along, colours, kinds, doors))
+
+    # before each locked door a ball, and in that room its key; two keys share a room
+    drawn = is_corridor & _FIRST_LOCK.reshape(2, 4, *[1] * task.ndim)
+    place = jnp.where(drawn, 2 * row + 1, t.lock_place)
+    room = jnp.where(drawn, SIDE * t.step * key_row, t.lock_room)
+    locked = place < DOORS
+    balls, is_ball = _at(doors, place) + t.before, locked & (t.blocked == 1)
+    taken = jnp.where(is_ball, _cell_bit(balls - room), 0).sum(0)
+    keys = []
+    for k, half in enumerate((high[13:17], low[13:17])):
+        free = t.inside & ~taken
+        bit = _select(free, _pick(half, lax.population_count(free)))
+        keys.append(room[k] + _cell_offset(bit))
+        taken |= jnp.where(locked[k], 1 << bit, 0)
+    shade = _at(colours, place)
+    key_cells = jnp.where(t.hidden == 1, (BOX_WITH_KEY + shade) << 3 | GREY, KEY << 3 | shade)
+
+    # the goal
+    goal_room = _at(t.goal_rooms, _pick(high[17], t.goal_count))
+    goal_room = jnp.where(is_corridor, SIDE * t.step * row + 2 * t.step, goal_room)
+    bit = _select(t.goal_free, _pick(low[17], lax.population_count(t.goal_free)))
+    is_door = t.goal == OPEN
+    colour = jnp.where(is_door, colours[0], jnp.where(is_maze, BLUE, _pick(high[18], 6)))
+    target = t.goal << 3 | colour
+
+    agent, direction = _place_agent(t, kinds, along, taken[0] * t.with_keys, any_way)
+
+    ball = jnp.where(is_maze, GREEN, _pick(low[18], 6)) | BALL << 3
+    where = [
+        *jnp.where(kinds > 0, doors, NOWHERE),
+        *jnp.where(is_ball, balls, NOWHERE).reshape(8, *task.shape),
+        *jnp.where(locked[0], keys[0], NOWHERE),
+        *jnp.where(locked[1], keys[1], NOWHERE),
+        jnp.where(is_door, NOWHERE, goal_room + _cell_offset(bit)),
+    ]
+    what = [*(kinds << 3 | colours), *[ball] * 8, *key_cells.reshape(8, *task.shape), target]
+    return Level(_paint(task, where, what), agent, direction, target.astype(jnp.uint8), task)
+
+
+def _paint(task: Array, where: list[Array], what: list[Array]) -> Array:
+    """The task's walls and floor, with these things in these places."""
+    where, what = once((where, what))
+    grid = jnp.asarray(_BASE).at[task.astype(jnp.uint32)].get(mode="promise_in_bounds")
+    for at, cell in zip(where, what, strict=True):
+        grid = write(grid, at, cell)
+    return grid
+
+
+def _corridor_doors(row: Array, rows: Array, order: Array) -> Array:
+    """KeyCorridor's doors, (12,): the locked one, and unlocked ones until every room is reached.
+
+    MiniGrid adds doors at random, in any wall of the left and right rooms that does not touch the
+    locked room, until all rooms are connected. So with the walls in random order there is a door in
+    each one up to the first with which all rooms are connected: the smallest number such that
+    every room has a way to the corridor over walls of at most that number.
+    """
+    place = np.arange(DOORS).reshape(DOORS, *[1] * row.ndim)
+    beside, below = place < 6, (place >= 6) & ((place - 6) % 3 != 1)
+    j = np.where(
+        beside, place // 2, (place - 6) // 3
+    )  # the row of the wall, or of what is above it
+    is_right = np.where(beside, place % 2, (place - 6) % 3 // 2) == 1
+    inside = np.where(beside, j, j + 1) < rows
+    touches = is_right & ((j == row) | (~beside & (j + 1 == row)))
+    never = jnp.uint32(0xFFFFFFFF)
+    cost = jnp.where((beside | below) & inside & ~touches, order >> 1, never)
+    most = jnp.zeros_like(order[0])
+    for side in range(2):
+        reach = [cost[2 * j + side] for j in range(3)]  # of each room, by its own door
+        down = [cost[6 + 3 * j + 2 * side] for j in range(2)]
+        for a, b in ((0, 1), (2, 1), (1, 0), (1, 2), (0, 1), (2, 1)):
+            reach[a] = jnp.minimum(reach[a], jnp.maximum(down[min(a, b)], reach[b]))
+        for room in range(3):
+            counted = (room < rows) & ((room != row) | (side == 0))
+            most = jnp.maximum(most, jnp.where(counted, reach[room], 0))
+    doors = jnp.where(cost <= most, CLOSED, 0)
+    return jnp.where(place == 2 * row + 1, LOCKED, doors)
+
+
+def _place_agent(t: _Table, kinds: Array, along: Array, taken: Array, word: Array) -> Array:
+    """Of all pairs of a free cell and a direction with no thing and no door ahead, one."""
+    # the corridor's unlocked doors are made after the agent is placed
+    doors = jnp.where((t.corridor == 1) & (kinds == CLOSED), 0, kinds)
+    there = (t.agent_doors < DOORS) & (_at(doors, t.agent_doors) > 0)
+    across = _at(along, t.agent_doors)  # a door's distance from the corner of the room
+    u = [t.step - 2, across[DOWN], 0, across[UP]]
+    v = [across[RIGHT] + 1, t.step - 1, across[LEFT] + 1, 1]
+    faced = [
+        (taken & ~_COLUMN) >> 1,
+        taken >> 4,
+        (taken & ~(_COLUMN << 3)) << 1,
+        taken << 4,
+    ]
+    free = t.agent_free & ~taken
+    ways = [
+        free & ~faced[side] & ~jnp.where(there[side], 1 << (4 * v[side] + u[side]), 0)
+        for side in (RIGHT, DOWN, LEFT, UP)
+    ]
+    counts = [lax.population_count(way) for way in ways]
+    r = _pick(word >> 8, sum(counts), 24)
+    direction, way = jnp.zeros_like(r), ways[0]
+    for side in (DOWN, LEFT, UP):
+        on = (direction == side - 1) & (r >= counts[side - 1])
+        r = jnp.where(on, r - counts[side - 1], r)
+        direction, way = jnp.where(on, side, direction), jnp.where(on, ways[side], way)
+    return t.agent_room + _cell_offset(_select(way, r)), direction
+
+
+def _door_positions(step: Array, along: Array) -> Array:
+    """The positions of the twelve places for a door, each this far along its wall."""
+    place = np.arange(DOORS).reshape(DOORS, *[1] * step.ndim)
+    beside = SIDE * (place // 2 * step + 1 + along) + (place % 2 + 1) * step
+    below = SIDE * ((place - 6) // 3 + 1) * step + (place - 6) % 3 * step + 1 + along
+    return jnp.where(place < 6, beside, below)
+
+
+def _pick(random: Array, n: Array | int, bits: int = 16) -> Array:
+    """A whole number from 0 to n − 1, of this many random bits.
+
+    Its probabilities are equal to within n / 2^bits, one part in 5,000 at most here.
+    """
+    return (random * jnp.asarray(n, jnp.uint32) >> bits).astype(jnp.int32)
+
+
+def _permutation(words: Array) -> Array:
+    """A random order of as many things as there are words (along the first axis)."""
+    n = words.shape[0]
+    unique = (words & ~jnp.uint32(7)) | np.arange(n, dtype=np.uint32).reshape(
+        n, *[1] * (words.ndim - 1)
+    )
+    return (unique[None] < unique[:, None]).sum(1)
+
+
+def _at(values: Array, index: Array) -> Array:
+    """values[index] along the first axis, with the other axes side by side.
+
+    An index beyond the end is taken as the last: nobody will look at what comes of it.
+    """
+    flat = jnp.minimum(index, values.shape[0] - 1).astype(jnp.uint32)
+    flat = flat.reshape(-1, *values.shape[1:])
+    found = jnp.take_along_axis(values, flat, 0, mode="promise_in_bounds")
+    return found.reshape(index.shape)
+
+
+def _cell_bit(offset: Array) -> Array:
+    """The set of the one cell at this distance from the top left of its room."""
+    return 1 << (4 * (offset >> 4) + (offset & 15) - 1)
+
+
+def _cell_offset(bit: Array) -> Array:
+    """How far the cell of this bit is from the top left of its room."""
+    return SIDE * (bit >> 2) + (bit & 3) + 1
+
+
+def _select(cells: Array, r: Array) -> Array:
+    """The number of the r-th set bit, from 0, by halves."""
+    bit = jnp.zeros_like(r)
+    for width in (16, 8, 4, 2, 1):
+        low = lax.population_count((cells >> bit) & ((1 << width) - 1))
+        above = r >= low
+        r = jnp.where(above, r - low, r)
+        bit = jnp.where(above, bit + width, bit)
+    return bit

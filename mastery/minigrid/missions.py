@@ -1,0 +1,23 @@
+"""What an agent is told to do: the mission, as text and as a number."""
+
+from __future__ import annotations
+
+from mastery.minigrid.cells import BALL, BOX, COLOURS, OPEN
+from mastery.minigrid.grid import Array
+
+MISSIONS = (
+    "open the door",
+    *(f"pick up the {colour} {thing}" for thing in ("ball", "box") for colour in COLOURS),
+)
+
+
+def mission_number(target: Array) -> Array:
+    """The place of a target's mission in MISSIONS."""
+    kind, colour = target >> 3, target & 7
+    return (kind != OPEN) * (1 + 6 * (kind - BALL) + colour)
+
+
+def mission(target: int) -> str:
+    kind = int(target) >> 3
+    assert kind in (OPEN, BALL, BOX), target
+    return MISSIONS[int(mission_number(int(target)))]

@@ -1,0 +1,99 @@
+"""One step of an episode, by MiniGrid's rules."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from mastery.minigrid.cells import (
+    BOX,
+    BOX_WITH_KEY,
+    CLOSED,
+    EMPTY_CELL,
+    KEY,
+    LOCKED,
+    OPEN,
+    is_movable,
+    is_walkable,
+)
+from mastery.minigrid.grid import Array, once, read, write
+from mastery.minigrid.state import State
+from mastery.minigrid.tasks import TASKS
+
+LEFT, RIGHT, FORWARD, PICK_UP, DROP, TOGGLE, DONE = range(7)
+ACTIONS = ("left", "right", "forward", "pick up", "drop", "toggle", "done")
+
+N_MAX = np.array([task.n_max for task in TASKS], np.int32)
+
+# the reward of a success after n steps is 1 − share · n / n_max
+PAPER_REWARD, MINIGRID_REWARD = 10, 9  # the share in tenths
+
+
+class Outcome(NamedTuple):
+    """What a step led to, beside the new state."""
+
+    reward: Array  # float32: above zero on success only, so it is the episode's return too
+    terminated: Array  # bool: the goal was reached
+    truncated: Array  # bool: the episode has lasted n_max steps; can come with `terminated`
+
+
+def act(state: State, action: Array, reward: Array | int = PAPER_REWARD) -> tuple[State, Outcome]:
+    """One action in every environment; a number that is no action does nothing, as `DONE`.
+
+    An episode that is over goes on if it is acted upon: see `engine.step` for new levels.
+    """
+    ahead = front(state.agent, state.direction)
+    seen = read(state.grid, ahead[..., None])[..., 0]
+
+    turn = (action == RIGHT).astype(jnp.int32) - (action == LEFT).astype(jnp.int32)
+    direction = (state.direction + turn) & 3
+    agent = jnp.where((action == FORWARD) & is_walkable(seen), ahead, state.agent)
+
+    # to pick up and to drop are both to swap what is carried with what is ahead
+    free = state.carrying == EMPTY_CELL
+    swap = ((action == PICK_UP) & free & is_movable(seen)) | (
+        (action == DROP) & ~free & (seen == EMPTY_CELL)
+    )
+    carrying = jnp.where(swap, seen, state.carrying)
+    toggle = action == TOGGLE
+    left = jnp.where(swap, state.carrying, jnp.where(toggle, toggled(seen, state.carrying), seen))
+
+    # a target that is picked up was seen ahead; a target that is a door is there afterwards
+    reached = (left != seen) & (jnp.where(toggle, left, seen) == state.target)
+    steps = state.steps + 1
+    n_max = jnp.asarray(N_MAX)[state.task]
+    # one division of whole numbers, so that the result is the float nearest to the true value
+    value = (10 * n_max - reward * steps).astype(jnp.float32) / (10 * n_max).astype(jnp.float32)
+    ahead, left = once((ahead, left))
+    after = state._replace(
+        grid=write(state.grid, ahead, left),
+        agent=agent,
+        direction=direction,
+        carrying=carrying,
+        steps=steps,
+    )
+    return after, Outcome(jnp.where(reached, value, 0.0), reached, steps >= n_max)
+
+
+def toggled(cell: Array, carrying: Array) -> Array:
+    """The cell after a toggle: doors open and close, boxes give way to what they hold."""
+    kind, colour = cell >> 3, cell & 7
+    opens = (kind == CLOSED) | ((kind == LOCKED) & (carrying == (KEY << 3 | colour)))
+    cell = jnp.where(opens, OPEN << 3 | colour, cell)
+    cell = jnp.where(kind == OPEN, CLOSED << 3 | colour, cell)
+    cell = jnp.where(kind == BOX, EMPTY_CELL, cell)
+    return jnp.where(kind >= BOX_WITH_KEY, (KEY << 3) + (kind - BOX_WITH_KEY), cell).astype(
+        jnp.uint8
+    )
+
+
+def front(agent: Array, direction: Array) -> Array:
+    """The position ahead of the agent: inside the grid, as a map's outermost cells are wall."""
+    return agent + stride(direction)
+
+
+def stride(direction: Array) -> Array:
+    """How far in memory the next cell in a direction is: +1, +16, −1, −16."""
+    return jnp.where(direction & 1, 16, 1) * (1 - (direction & 2))
