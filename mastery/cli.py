@@ -193,6 +193,54 @@ def simulate_command(
         raise typer.Exit(130)
 
 
+@app.command("play")
+def play_command(
+    task: Annotated[
+        str, typer.Argument(help="A MiniGrid task, such as KeyCorridorS3R3; [bold]list[/bold].")
+    ],
+    gif: Annotated[Path | None, typer.Option(help="Write the episode as a GIF.")] = None,
+    agent: Annotated[
+        str, typer.Option(help="Who plays: [bold]random[/bold] or [bold]planner[/bold].")
+    ] = "random",
+    seed: Annotated[int, typer.Option(min=0, help="Of the level and of the random agent.")] = 0,
+    steps: Annotated[int, typer.Option(min=1, help="The most steps to play.")] = 300,
+    fps: Annotated[float, typer.Option(help="Frames a second of the GIF.")] = 8.0,
+    tile: Annotated[int, typer.Option(min=4, max=64, help="Pixels of a cell.")] = 32,
+    view: Annotated[bool, typer.Option(help="Show what the agent sees beside the map.")] = True,
+) -> None:
+    """Play an episode of a MiniGrid task.
+
+    [dim]mastery play list[/dim]
+    [dim]mastery play ObstructedMaze-Full --agent planner --gif maze.gif[/dim]
+    """
+    from mastery.minigrid import NAMES, task_id
+
+    if task == "list":
+        typer.echo("\n".join(NAMES))
+        return
+    name = NAMES[task_id(task)]
+    if gif and (gif.is_dir() or not gif.resolve().parent.is_dir()):
+        raise MasteryError(f"cannot write {gif}: it must be a file in a folder that is there")
+    try:
+        from mastery.minigrid.play import pictures, play, write_gif
+    except ModuleNotFoundError as error:
+        if error.name != "jax":
+            raise
+        raise MasteryError("MiniGrid needs JAX: pip install 'mastery[minigrid]'") from None
+    episode = play(name, agent, seed, steps)
+    if episode.terminated:
+        end = f"reached the goal, return {episode.reward:.3f}"
+    elif episode.truncated:
+        end = "ran out of steps, return 0"
+    else:
+        end = "not over yet; --steps shows more"
+    typer.echo(f"{name}: {episode.mission}. {len(episode.actions)} steps: {end}")
+    if gif:
+        with console.status("drawing"):
+            write_gif(gif, pictures(episode.states, tile, view), fps)
+        typer.echo(f"The GIF: {gif.resolve()}")
+
+
 def split_programs(text: str) -> list[str]:
     """`mr:delta=0.8,window=20,uniform` is two programs: a setting belongs to what is before it."""
     found: list[str] = []

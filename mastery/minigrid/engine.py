@@ -55,7 +55,8 @@ def refill(key: Array, pool: Pool, probabilities: Array) -> Pool:
 
     `probabilities`: of the tasks in the order of TASKS, (18,) or (environments, 18); they need not
     sum to one. All levels are new, the ones that were not taken too, so that the next episode's
-    task follows these probabilities and no older ones.
+    task follows these probabilities and no older ones. Nothing is checked here, as this may be
+    compiled: if no probability is above zero, it is some task (`make_vec` checks its input).
     """
     ahead, num_envs = pool.levels.task.shape
     return _fill(key, probabilities, num_envs, ahead, pool.reuse())
@@ -99,11 +100,16 @@ def _fill(key: Array, probabilities: Array, num_envs: int, ahead: int, reused: A
 
 
 def _draw_tasks(key: Array, probabilities: Array, shape: tuple[int, ...]) -> Array:
+    return _choose_tasks(probabilities, jax.random.uniform(key, shape))
+
+
+def _choose_tasks(probabilities: Array, uniforms: Array) -> Array:
+    """For each uniform in [0, 1) a task, by the sums of the probabilities up to each."""
     p = jnp.asarray(probabilities, jnp.float32)
     edges = [p[..., 0]]  # one by one, so that a task of probability zero has no width at all
     for c in range(1, p.shape[-1]):
         edges.append(edges[-1] + p[..., c])
-    u = jax.random.uniform(key, shape) * edges[-1]
+    u = uniforms * edges[-1]
     beyond = sum((edge <= u).astype(jnp.int32) for edge in edges)
     last = sum((edge < edges[-1]).astype(jnp.int32) for edge in edges)
     return jnp.minimum(beyond, last)  # a product can round up to the sum itself

@@ -14,12 +14,12 @@ from mastery.errors import MasteryError
 from mastery.minigrid.cells import DECODED
 from mastery.minigrid.grid import unpack
 from mastery.minigrid.levels import generate
-from mastery.minigrid.observe import observe
 from mastery.minigrid.package import from_package, to_package
 from mastery.minigrid.planner import plan
 from mastery.minigrid.rules import MINIGRID_REWARD, act
 from mastery.minigrid.state import State
 from mastery.minigrid.tasks import TASKS
+from mastery.minigrid.vision import observe
 
 LENGTH, BATCH = 256, 64  # of what is replayed at once, so that there is one compile
 
@@ -44,14 +44,14 @@ def host(tree):
     return jax.tree.map(np.asarray, tree)
 
 
-def play(env, actions) -> list[Segment]:
+def play(env, actions, limit: int | None = None) -> list[Segment]:
     """Play an episode in the package until it ends, and write down what happens."""
     segments: list[Segment] = []
     done = False
-    while not done:
+    while not done and limit != sum(len(s.actions) for s in segments):
         segment = Segment(host(from_package(env)), env.gen_obs()["image"])
         segments.append(segment)
-        while not done and len(segment.actions) < LENGTH:
+        while not done and len(segment.actions) < min(LENGTH, limit or LENGTH):
             action = actions(env)
             obs, reward, terminated, truncated, _ = env.step(action)
             thing = env.carrying

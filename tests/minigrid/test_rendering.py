@@ -10,7 +10,7 @@ from minigrid.core.world_object import Ball, Box, Door, Key, Wall
 
 from mastery.errors import MasteryError
 from mastery.minigrid import cells
-from mastery.minigrid.render import render, render_view
+from mastery.minigrid.rendering import render, render_view
 from mastery.minigrid.tasks import TASKS
 
 BLANK = np.full((16, 16), cells.EMPTY_CELL, np.uint8)

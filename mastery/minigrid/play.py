@@ -1,0 +1,140 @@
+"""Play an episode, and show it: frames and GIFs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.checkpoint import replace_file
+from mastery.errors import MasteryError
+from mastery.minigrid.grid import unpack
+from mastery.minigrid.levels import generate
+from mastery.minigrid.missions import mission
+from mastery.minigrid.planner import plan
+from mastery.minigrid.rendering import Image, render, render_view
+from mastery.minigrid.rules import ACTIONS, Outcome, act
+from mastery.minigrid.state import State, start
+from mastery.minigrid.tasks import TASKS, task_id
+from mastery.minigrid.vision import view, visible
+
+AGENTS = ("random", "planner")
+_GAP = 16  # pixels between the map and the agent's view
+
+
+class Episode(NamedTuple):
+    """An episode on the host: every state, from the first to the last, and what was done."""
+
+    states: State  # NumPy arrays with one leading axis, a state more than there are actions
+    actions: NDArray[np.int32]
+    reward: float  # of the last step, so the return
+    terminated: bool
+    truncated: bool
+
+    @property
+    def mission(self) -> str:
+        return mission(int(self.states.target[0]))
+
+
+def play(task: str, agent: str = "random", seed: int = 0, steps: int = 300) -> Episode:
+    """Play a new level of a task, by chance or by plan, to its end or for so many steps."""
+    number = task_id(task)
+    if agent not in AGENTS:
+        raise MasteryError(f"there is no agent {agent!r}; there is {' and '.join(AGENTS)}")
+    if steps < 1:
+        raise MasteryError(f"an episode of {steps} steps cannot be shown: give at least 1")
+    level_key, action_key = jax.random.split(jax.random.key(seed))
+    state = start(_generate(level_key, jnp.int32(number)))
+    if agent == "planner":
+        solution = plan(
+            unpack(state.grid), int(state.agent), int(state.direction), int(state.target)
+        )
+        actions = np.array(solution[:steps], np.int32)
+    else:
+        actions = np.asarray(jax.random.randint(action_key, (steps,), 0, len(ACTIONS)), np.int32)
+    padded = np.zeros(-(-len(actions) // 64) * 64, np.int32)  # few lengths, so few compiles
+    padded[: len(actions)] = actions
+    later, outcome = jax.tree.map(np.asarray, _run(state, padded))
+    ended = np.flatnonzero(outcome.terminated | outcome.truncated)
+    count = min(len(actions), int(ended[0]) + 1 if len(ended) else len(actions))
+    states = jax.tree.map(
+        lambda first, rest: np.concatenate([np.asarray(first)[None], rest[:count]]), state, later
+    )
+    last = jax.tree.map(lambda x: x[count - 1], outcome)
+    return Episode(
+        State(*states),
+        actions[:count],
+        float(last.reward),
+        bool(last.terminated),
+        bool(last.truncated),
+    )
+
+
+_generate = jax.jit(generate)
+
+
+@jax.jit
+def _run(state: State, actions: Any) -> tuple[State, Outcome]:
+    def one(state: State, action: Any) -> tuple[State, tuple[State, Outcome]]:
+        after, outcome = act(state, action)
+        return after, (after, outcome)
+
+    return jax.lax.scan(one, state, actions)[1]
+
+
+def pictures(states: State, tile: int = 32, with_view: bool = True) -> list[Image]:
+    """A picture of each of these states: the map, and beside it what the agent sees."""
+    cells = np.asarray(_view(states))
+    lit = np.asarray(_visible(cells))
+    grids = unpack(states.grid)
+    found = []
+    for n, number in enumerate(np.asarray(states.task).tolist()):
+        task = TASKS[number]
+        whole = render(
+            grids[n],
+            int(states.agent[n]),
+            int(states.direction[n]),
+            width=task.width,
+            height=task.height,
+            visible=lit[n],
+            tile=tile,
+        )
+        if with_view:
+            seen = render_view(cells[n], lit[n], int(states.carrying[n]), tile=tile)
+            whole = _side_by_side(whole, seen)
+        found.append(whole)
+    return found
+
+
+_view = jax.jit(view)
+_visible = jax.jit(visible)
+
+
+def _side_by_side(left: Image, right: Image) -> Image:
+    height = max(len(left), len(right))
+    page = np.full((height, left.shape[1] + _GAP + right.shape[1], 3), 255, np.uint8)
+    for picture, x in ((left, 0), (right, left.shape[1] + _GAP)):
+        y = (height - len(picture)) // 2
+        page[y : y + len(picture), x : x + picture.shape[1]] = picture
+    return page
+
+
+def write_gif(path: str | Path, frames: list[Image], fps: float = 8.0) -> None:
+    """Write frames as a GIF that goes round for ever; the last one stays for a second."""
+    try:
+        from PIL import Image as Pillow
+    except ModuleNotFoundError:
+        raise MasteryError("a GIF needs Pillow: pip install 'mastery[minigrid]'") from None
+    if not 0 < fps <= 50:
+        raise MasteryError(f"{fps:g} frames a second cannot be shown: give 1 to 50")
+    images = [Pillow.fromarray(frame).quantize(64, method=Pillow.Quantize.FASTOCTREE)
+              for frame in frames]  # fmt: skip
+    lasts = [round(1000 / fps)] * (len(images) - 1) + [1000]
+    buffer = io.BytesIO()
+    images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], duration=lasts, loop=0)
+    replace_file(path, [buffer.getvalue()])

@@ -1,0 +1,462 @@
+"""The engine as a `gymnasium.vector.VectorEnv`, and one environment of it as a `gymnasium.Env`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from mastery.curriculum import Curriculum
+from mastery.errors import MasteryError, did_you_mean
+from mastery.minigrid import engine
+from mastery.minigrid.grid import Array, unpack
+from mastery.minigrid.missions import MISSIONS, mission_number
+from mastery.minigrid.rendering import render
+from mastery.minigrid.rules import ACTIONS, MINIGRID_REWARD, PAPER_REWARD, Outcome, act
+from mastery.minigrid.state import State
+from mastery.minigrid.tasks import TASKS, task_id
+from mastery.minigrid.vision import observe, view, visible
+
+REWARDS = {"paper": PAPER_REWARD, "minigrid": MINIGRID_REWARD}
+OBSERVATIONS = ("dict", "image")
+
+
+def make_vec(
+    tasks: str | Iterable[str] | Curriculum,
+    num_envs: int,
+    *,
+    probabilities: Any = None,
+    reward: str = "paper",
+    observation: str = "dict",
+    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    statistics: bool = True,
+    render_mode: str | None = None,
+    ahead: int = engine.AHEAD,
+) -> MiniGridVectorEnv:
+    """Environments that play these tasks, each episode of a task drawn from the probabilities.
+
+        envs = make_vec(["Unlock", "UnlockPickup"], num_envs=1024)
+        envs = make_vec(Curriculum.load("key-corridor"), num_envs=64)
+
+    `tasks`: names with or without the package's `MiniGrid-` and `-v0`, or a curriculum whose tasks
+    have such a name in `settings["env"]`. `probabilities`: one for each task, in their order or as
+    {name: probability}; uniform by default; set `envs.probabilities` to change them. `reward`:
+    "paper" (1 − n/n_max) or "minigrid" (1 − 0.9 n/n_max). `observation`: "dict" (image, direction,
+    mission) or "image" alone. `statistics`: put return, length and time of an episode that ends
+    into `infos["episode"]`; turn it off to use Gymnasium's `RecordEpisodeStatistics`. `ahead`: how
+    many levels are made ahead for each environment; more memory, fewer refills.
+    """
+    return MiniGridVectorEnv(
+        tasks,
+        num_envs,
+        probabilities=probabilities,
+        reward=reward,
+        observation=observation,
+        autoreset_mode=autoreset_mode,
+        statistics=statistics,
+        render_mode=render_mode,
+        ahead=ahead,
+    )
+
+
+def make(task: str, **settings: Any) -> MiniGridEnv:
+    """One environment as a `gymnasium.Env`; slow, as a compiled call is made for each step."""
+    return MiniGridEnv(task, **settings)
+
+
+class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
+    """See `make_vec`. `infos["task"]` is each environment's task, a number into `envs.tasks`.
+
+    When an episode ends, `infos["episode"]` has its return `r`, length `l` and time `t`, and
+    `infos["_episode"]` says where. With `AutoresetMode.SAME_STEP`, `infos["final_obs"]` and
+    `infos["final_info"]` have what was there before the reset.
+    """
+
+    def __init__(
+        self,
+        tasks: str | Iterable[str] | Curriculum,
+        num_envs: int,
+        *,
+        probabilities: Any,
+        reward: str,
+        observation: str,
+        autoreset_mode: AutoresetMode | str,
+        statistics: bool,
+        render_mode: str | None,
+        ahead: int,
+    ) -> None:
+        for name, number in (("num_envs", num_envs), ("ahead", ahead)):
+            if not isinstance(number, (int, np.integer)) or number < 1:
+                raise MasteryError(f"{name} is {number!r}: it must be a whole number from 1 on")
+        for name, value, known in (
+            ("reward", reward, REWARDS),
+            ("observation", observation, OBSERVATIONS),
+            ("render_mode", render_mode, (None, "rgb_array")),
+        ):
+            if value not in known:
+                hint = did_you_mean(str(value), [str(k) for k in known if k])
+                raise MasteryError(f"{name} is {value!r}{hint}")
+        try:
+            mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            known_modes = ", ".join(repr(m.value) for m in AutoresetMode)
+            raise MasteryError(
+                f"autoreset_mode is {autoreset_mode!r}; there is {known_modes}"
+            ) from None
+        self.tasks, self._ids = _resolve(tasks)
+        self.num_envs, self.render_mode, self._ahead = int(num_envs), render_mode, int(ahead)
+        self.metadata = {
+            "render_modes": ["rgb_array"],
+            "render_fps": 10,
+            "autoreset_mode": mode,
+        }
+        image = spaces.Box(0, 10, (7, 7, 3), np.uint8)
+        self.single_observation_space = (
+            image
+            if observation == "image"
+            else spaces.Dict(
+                image=image,
+                direction=spaces.Discrete(4),
+                mission=spaces.Discrete(len(MISSIONS)),
+            )
+        )
+        self.single_action_space = spaces.Discrete(len(ACTIONS))
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._mode, self._image_only, self._statistics = mode, observation == "image", statistics
+        self._reward = REWARDS[reward]
+        self._state: State | None = None
+        self._pool: engine.Pool
+        self._key: Array
+        self._ended = np.zeros(self.num_envs, bool)
+        self._taken = np.zeros(self.num_envs, np.int64)
+        self._began = np.zeros(self.num_envs)
+        uniform = np.full(len(self.tasks), 1 / len(self.tasks))
+        self._probabilities = uniform
+        self._stale = False  # whether the pool was made with other probabilities
+        if probabilities is not None:
+            self.probabilities = probabilities
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Of the tasks, in the order of `tasks`; those of the next episodes to begin."""
+        return self._probabilities.copy()
+
+    @probabilities.setter
+    def probabilities(self, value: Any) -> None:
+        self._probabilities = _check_probabilities(value, self.tasks, self.num_envs)
+        self._stale = True
+
+    @property
+    def state(self) -> State:
+        """The engine's state, for those who want more than the observation."""
+        if self._state is None:
+            raise MasteryError("there is no episode yet: call reset() first")
+        return self._state
+
+    @property
+    def reused(self) -> int:
+        """How many levels were given out twice: none, as the pool is refilled before that."""
+        return int(self._pool.reuse()) if self._state is not None else 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """New episodes everywhere, or only where `options["reset_mask"]` says so."""
+        if seed is not None and not isinstance(seed, (int, np.integer)):
+            raise MasteryError(f"seed is {seed!r}: give one whole number for all environments")
+        super().reset(seed=None if seed is None else int(seed))
+        mask = self._check_mask((options or {}).get("reset_mask"))
+        if seed is not None or self._state is None:
+            self._key = jax.random.key(int(self.np_random.integers(2**32)))
+            self._stale = True
+        if self._state is None or (seed is not None and mask.all()):
+            self._pool, self._state = _reset(
+                self._next_key(), self._all_probabilities(), self.num_envs, self._ahead
+            )
+            self._taken[:] = 1
+            self._stale = False
+        else:
+            self._renew(mask)
+        self._ended = self._ended & ~mask
+        self._began[mask] = time.perf_counter()
+        return self._observation(self._state, _observe(self._state)), self._infos(self._state)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        state = self.state
+        actions = self._check_actions(actions)
+        fresh = np.zeros(self.num_envs, bool)  # where this step does no more than begin an episode
+        if self._ended.any():
+            if self._mode == AutoresetMode.DISABLED:
+                raise MasteryError(
+                    f"the episode of environment {int(self._ended.argmax())} has ended; reset it "
+                    "with reset(options={'reset_mask': ...}), or choose another autoreset_mode"
+                )
+            if self._mode == AutoresetMode.NEXT_STEP:
+                fresh = self._ended
+                self._renew(fresh)
+                self._began[fresh] = time.perf_counter()
+                state = self.state
+        after, outcome, seen = _act(state, actions, fresh, self._reward)
+        self._state = after
+        rewards = np.array(outcome.reward)
+        terminated, truncated = np.array(outcome.terminated), np.array(outcome.truncated)
+        ended = terminated | truncated
+        observation, infos = self._observation(after, seen), self._infos(after)
+        if ended.any():
+            episode = self._episode(ended, rewards, np.asarray(after.steps))
+            if self._mode == AutoresetMode.SAME_STEP:
+                infos = self._reset_at_once(ended, observation, infos, episode)
+                observation = self._observation(self.state, _observe(self.state))
+            if self._statistics:
+                infos |= {"episode": episode, "_episode": ended.copy()}
+        self._ended = ended if self._mode != AutoresetMode.SAME_STEP else np.zeros_like(ended)
+        return observation, rewards, terminated, truncated, infos
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """A picture of each environment: the whole map, what the agent sees highlighted."""
+        if self.render_mode is None:
+            raise MasteryError("to render, make the environments with render_mode='rgb_array'")
+        state = jax.tree.map(np.asarray, self.state)
+        lit = np.asarray(_lit(self.state))
+        grids = unpack(state.grid)
+        return tuple(
+            render(
+                grids[n],
+                int(state.agent[n]),
+                int(state.direction[n]),
+                width=TASKS[task].width,
+                height=TASKS[task].height,
+                visible=lit[n],
+            )
+            for n, task in enumerate(state.task.tolist())
+        )
+
+    def _renew(self, mask: NDArray[np.bool_]) -> None:
+        """Begin episodes where the mask says so, on levels that nobody has seen."""
+        if self._stale or (self._taken[mask] >= self._ahead).any():
+            self._pool = _refill(self._next_key(), self._pool, self._all_probabilities())
+            self._taken[:] = 0
+            self._stale = False
+        self._state, self._pool = _renew(self.state, self._pool, mask)
+        self._taken += mask
+
+    def _reset_at_once(
+        self, ended: NDArray[np.bool_], observation: Any, infos: dict[str, Any], episode: Any
+    ) -> dict[str, Any]:
+        final_obs = np.full(self.num_envs, None, object)
+        for n in np.flatnonzero(ended):
+            final_obs[n] = (
+                observation[n] if self._image_only else {k: v[n] for k, v in observation.items()}
+            )
+        final_info = {key: value for key, value in infos.items() if not key.startswith("_")}
+        if self._statistics:
+            final_info["episode"] = episode
+        final_info |= {f"_{key}": ended.copy() for key in tuple(final_info)}
+        self._renew(ended)
+        self._began[ended] = time.perf_counter()
+        return self._infos(self.state) | {
+            "final_obs": final_obs,
+            "_final_obs": ended.copy(),
+            "final_info": final_info,
+            "_final_info": ended.copy(),
+        }
+
+    def _episode(self, ended: Any, rewards: Any, steps: Any) -> dict[str, NDArray[Any]]:
+        lasted = np.round(time.perf_counter() - self._began, 6)
+        return {
+            "r": np.where(ended, rewards, 0.0),
+            "l": np.where(ended, steps, 0),
+            "t": np.where(ended, lasted, 0.0),
+        }
+
+    def _observation(self, state: State, image: Array) -> Any:
+        seen = np.array(image)  # a copy: what is given out is the caller's
+        if self._image_only:
+            return seen
+        return {
+            "image": seen,
+            "direction": np.array(state.direction, np.int64),
+            "mission": np.asarray(mission_number(np.asarray(state.target)), np.int64),
+        }
+
+    def _infos(self, state: State) -> dict[str, Any]:
+        tasks = self._place[np.asarray(state.task)]
+        return {"task": tasks, "_task": np.ones(self.num_envs, bool)}
+
+    @property
+    def _place(self) -> NDArray[np.int64]:
+        """From a number into TASKS to one into `tasks`."""
+        place = np.full(len(TASKS), -1)
+        place[self._ids] = np.arange(len(self._ids))
+        return place
+
+    def _all_probabilities(self) -> NDArray[np.float32]:
+        """As the engine wants them: of all eighteen tasks."""
+        p = np.zeros((*self._probabilities.shape[:-1], len(TASKS)), np.float32)
+        p[..., self._ids] = self._probabilities
+        return p
+
+    def _next_key(self) -> Array:
+        self._key, key = jax.random.split(self._key)
+        return key
+
+    def _check_mask(self, mask: Any) -> NDArray[np.bool_]:
+        if mask is None:
+            return np.ones(self.num_envs, bool)
+        mask = np.asarray(mask)
+        if mask.shape != (self.num_envs,) or mask.dtype != bool or not mask.any():
+            raise MasteryError(
+                f"options['reset_mask'] must be {self.num_envs} booleans with at least one True, "
+                f"not {mask.dtype} of shape {mask.shape}"
+            )
+        return np.array(mask)
+
+    def _check_actions(self, actions: Any) -> NDArray[np.int32]:
+        given = np.asarray(actions)
+        if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
+            raise MasteryError(
+                f"actions must be {self.num_envs} whole numbers, one for each environment, not "
+                f"{given.dtype} of shape {given.shape}"
+            )
+        wrong = (given < 0) | (given >= len(ACTIONS))
+        if wrong.any():
+            n = int(wrong.argmax())
+            raise MasteryError(
+                f"the action of environment {n} is {given[n]}: actions are 0 to "
+                f"{len(ACTIONS) - 1} ({', '.join(ACTIONS)})"
+            )
+        return given.astype(np.int32)
+
+
+class MiniGridEnv(gymnasium.Env[Any, Any]):
+    """One environment. See `make`."""
+
+    def __init__(
+        self,
+        task: str,
+        *,
+        reward: str = "paper",
+        observation: str = "dict",
+        render_mode: str | None = None,
+    ) -> None:
+        self._envs = make_vec(
+            task,
+            1,
+            reward=reward,
+            observation=observation,
+            render_mode=render_mode,
+            autoreset_mode=AutoresetMode.DISABLED,
+            statistics=False,
+        )
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+        self.render_mode = render_mode
+        self.observation_space = self._envs.single_observation_space
+        self.action_space = self._envs.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        observation, _ = self._envs.reset(seed=seed)
+        return self._first(observation), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, _ = self._envs.step(np.array([action]))
+        return (
+            self._first(observation),
+            float(reward[0]),
+            bool(terminated[0]),
+            bool(truncated[0]),
+            {},
+        )
+
+    def render(self) -> Any:
+        frames = self._envs.render()
+        return frames[0] if frames else None
+
+    def _first(self, observation: Any) -> Any:
+        if isinstance(observation, dict):
+            return {key: value[0] for key, value in observation.items()}
+        return observation[0]
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def _reset(key: Array, probabilities: Array, num_envs: int, ahead: int) -> Any:
+    return engine.reset(key, probabilities, num_envs, ahead)
+
+
+_refill = jax.jit(engine.refill)
+_renew = jax.jit(engine.renew)
+_observe = jax.jit(observe)
+_lit = jax.jit(lambda state: visible(view(state)))
+
+
+@jax.jit
+def _act(state: State, actions: Array, fresh: Array, reward: int) -> tuple[State, Outcome, Array]:
+    """A step, but not where an episode is only just begun."""
+    after, outcome = act(state, actions, reward)
+
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(fresh.reshape(-1, *[1] * (new.ndim - 1)), old, new)
+
+    after = jax.tree.map(choose, after, state)
+    outcome = jax.tree.map(lambda x: jnp.where(fresh, jnp.zeros_like(x), x), outcome)
+    return after, outcome, observe(after)
+
+
+def _resolve(tasks: str | Iterable[str] | Curriculum) -> tuple[tuple[str, ...], list[int]]:
+    """The names of the tasks, and their numbers."""
+    if isinstance(tasks, Curriculum):
+        missing = [name for name in tasks.names if "env" not in tasks[name].settings]
+        if missing:
+            raise MasteryError(
+                f"task {missing[0]!r} of the curriculum does not say which environment it is: "
+                'give it settings = { env = "MiniGrid-…" }'
+            )
+        names = tuple(tasks.names)
+        ids = [task_id(tasks[name].settings["env"]) for name in names]
+    else:
+        names = (tasks,) if isinstance(tasks, str) else tuple(tasks)
+        ids = [task_id(name) for name in names]
+    if not ids:
+        raise MasteryError("there is no task: name at least one")
+    if len(set(ids)) < len(ids):
+        twice = next(name for name, n in zip(names, ids, strict=True) if ids.count(n) > 1)
+        raise MasteryError(f"task {twice!r} is there twice")
+    return names, ids
+
+
+def _check_probabilities(value: Any, tasks: tuple[str, ...], num_envs: int) -> NDArray[np.float64]:
+    """Probabilities in the order of the tasks, (tasks,) or (environments, tasks), with sum 1."""
+    if isinstance(value, Mapping):
+        for name in value:
+            if name not in tasks:
+                raise MasteryError(f"there is no task {name!r} here{did_you_mean(name, tasks)}")
+        value = [value.get(name, 0.0) for name in tasks]
+    try:
+        p = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise MasteryError(f"probabilities must be numbers, not {value!r}") from None
+    if p.shape not in ((len(tasks),), (num_envs, len(tasks))):
+        raise MasteryError(
+            f"probabilities have shape {p.shape}: give one for each of the {len(tasks)} tasks, "
+            f"or a row of them for each of the {num_envs} environments"
+        )
+    if not np.isfinite(p).all() or (p < 0).any():
+        wrong = p[~np.isfinite(p) | (p < 0)][0]
+        raise MasteryError(f"a probability is {wrong}: each must be a number from 0 on")
+    total = p.sum(-1, keepdims=True)
+    if (total == 0).any():
+        raise MasteryError("all probabilities are zero: at least one task must be possible")
+    return np.asarray(p / total)
