@@ -48,6 +48,7 @@ class Made(NamedTuple):
     step: Step
     actions: int  # how many there are
     before: Callable[[Any], Any] = lambda state: state  # once a call and timed: to refill, say
+    reused: Callable[[Any], int] = lambda state: 0  # levels given out more than once
 
 
 class Speed(NamedTuple):
@@ -56,8 +57,9 @@ class Speed(NamedTuple):
     median: float
     best: float
     repeats: int
-    first: float  # seconds of the first call: trace, compile and run
+    first: float  # seconds to the end of the first call: reset, trace, compile and run
     steps_per_episode: float  # to see that episodes end and resets are paid for
+    reused: int = 0
 
 
 def xminigrid(envs: int, occlusion: bool) -> Made:
@@ -107,10 +109,31 @@ def navix(envs: int, view: str) -> Made:
 
 
 def mastery(envs: int) -> Made:
-    import mastery.minigrid  # noqa: F401
+    from mastery.minigrid import NAMES, observe, refill
+    from mastery.minigrid import reset as reset_all
+    from mastery.minigrid import step as step_all
 
-    # TO FILL IN: reset `envs` environments, their observations in the state, and step them
-    raise ImportError("its entry in benchmarks/environments.py is still to be written")
+    uniform = np.ones(len(NAMES), np.float32)
+
+    def step(carry, actions):
+        state, pool, _, key = carry
+        state, pool, outcome = step_all(state, pool, actions)
+        ends = outcome.terminated | outcome.truncated
+        return (state, pool, observe(state), key), outcome.reward, ends
+
+    def before(carry):
+        state, pool, image, key = carry
+        key, draw = jax.random.split(key)
+        return state, refill(draw, pool, uniform), image, key
+
+    @jax.jit
+    def reset(key):
+        pool, state = reset_all(key, uniform, envs)
+        return state, pool, observe(state), key
+
+    return Made(
+        reset(jax.random.key(0)), step, 7, before, reused=lambda carry: int(carry[1].reuse())
+    )
 
 
 class Engine(NamedTuple):
@@ -152,12 +175,16 @@ ENGINES = {
     "mastery": Engine(
         "mastery",
         mastery,
-        "TO FILL IN",
+        "all 18 tasks mixed, the real semantics bit for bit; fresh levels from a pool that is "
+        "refilled once a call, which is timed; reset on the step that ends an episode",
     ),
 }
 
 
-def measure(made: Made, envs: int, seconds: float) -> Speed:
+def measure(make: Callable[[int], Made], envs: int, seconds: float) -> Speed:
+    start = time.perf_counter()
+    made = make(envs)
+
     def one(carry, actions):
         state, rewards, ends = carry
         state, reward, end = made.step(state, actions)
@@ -171,7 +198,6 @@ def measure(made: Made, envs: int, seconds: float) -> Speed:
         (state, rewards, ends), _ = jax.lax.scan(one, (made.before(state), *sums), actions)
         return state, key, rewards, ends
 
-    start = time.perf_counter()
     state, key, _, ends = jax.block_until_ready(call(made.state, jax.random.key(1)))
     first = time.perf_counter() - start
     # one more before the clock starts, since its input is the first one's output
@@ -185,7 +211,8 @@ def measure(made: Made, envs: int, seconds: float) -> Speed:
         total += int(ends)
     steps = STEPS * envs
     episode = steps * (len(times) + 1) / total if total else float("inf")
-    return Speed(steps / np.median(times), steps / min(times), len(times), first, episode)
+    reused = made.reused(state)
+    return Speed(steps / np.median(times), steps / min(times), len(times), first, episode, reused)
 
 
 def measure_real(seconds: float) -> Speed:
@@ -237,9 +264,7 @@ def rows(names: list[str], sizes: list[int], seconds: float):
         try:
             for envs in sizes if make else (1,):
                 try:
-                    speeds[envs] = (
-                        measure(make(envs), envs, seconds) if make else measure_real(seconds)
-                    )
+                    speeds[envs] = measure(make, envs, seconds) if make else measure_real(seconds)
                 except ImportError:
                     raise
                 except Exception as error:  # out of memory, say: the other sizes may do
@@ -285,7 +310,7 @@ def main() -> None:
     print(
         f"Environment steps per second, random actions, observation built, resets on: median "
         f"(best) of calls of {STEPS} steps.\njax {jax.__version__}, {device}, {cores} CPU cores. "
-        "The first call (trace, compile, run) is the slowest of the sizes'.\n"
+        "The first call (reset, trace, compile, run) is the slowest of the sizes'.\n"
     )
     head = ("engine", *(f"{n:,} envs" for n in options.envs), "first call", "semantics")
     rule = ["---", *["---:"] * (len(head) - 2), "---"]
@@ -306,6 +331,9 @@ def main() -> None:
             figures = speed if isinstance(speed, Speed) else [""] * len(Speed._fields)
             error = "" if isinstance(speed, Speed) else speed
             table.append([name, version, jax.__version__, device, cores, envs, *figures, error])
+        reused = sum(speed.reused for speed in speeds.values() if isinstance(speed, Speed))
+        if reused:
+            print(f"{name}: {reused:,} levels were given out more than once", file=sys.stderr)
     if options.csv:
         with options.csv.open("w", newline="") as file:
             writer = csv.writer(file)
