@@ -17,7 +17,7 @@ test: $(VENV)/.test lint  ## lint, types and every test that takes seconds
 	$(BIN)/python -m pytest
 
 test-slow: $(VENV)/.test  ## the checks that take minutes
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n auto -rP
 
 lint: $(VENV)/.test  ## ruff and mypy
 	$(BIN)/ruff format --check .
@@ -28,10 +28,11 @@ format: $(VENV)/.test  ## let ruff tidy the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.test  ## speed and memory, as tables
+bench: $(VENV)/.test  ## speed and memory, as tables (peers are measured if they are installed)
 	$(BIN)/python benchmarks/teacher.py
+	$(BIN)/python benchmarks/environments.py
 
-pictures: $(VENV)/.train  ## draw docs/img anew
+pictures: $(VENV)/.test  ## draw docs/img anew
 	$(BIN)/python docs/pictures.py
 
 clean:  ## remove everything that was set up
