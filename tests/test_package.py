@@ -7,6 +7,7 @@ import venv
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import mastery
 
@@ -64,9 +65,10 @@ def test_nothing_unpickles():
         assert "allow_pickle=True" not in path.read_text()
 
 
-def test_the_readmes_python_runs(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["README.md", "docs/minigrid.md"])
+def test_the_python_of_the_pages_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
     assert blocks
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+        exec(compile(block, page, "exec"), {})
