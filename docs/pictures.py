@@ -26,7 +26,7 @@ def draw_minigrid() -> None:
     """The eighteen tasks, each as drawn here and, to its right, as drawn by the package."""
     tile, column, caption, gap = 12, 16 * 12, 22, 14
     states = start(jax.jit(generate)(jax.random.key(4), jnp.arange(len(TASKS))))
-    ours = pictures(states, tile=tile, with_view=False)
+    ours = list(pictures(states, tile=tile, with_view=False))
     theirs = [
         to_package(jax.tree.map(lambda x, n=n: x[n], states)).get_frame(tile_size=tile)
         for n in range(len(TASKS))

@@ -202,7 +202,9 @@ def play_command(
     agent: Annotated[
         str, typer.Option(help="Who plays: [bold]random[/bold] or [bold]planner[/bold].")
     ] = "random",
-    seed: Annotated[int, typer.Option(min=0, help="Of the level and of the random agent.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="Of the level and of the random agent.")
+    ] = 0,
     steps: Annotated[int, typer.Option(min=1, help="The most steps to play.")] = 300,
     fps: Annotated[float, typer.Option(help="Frames a second of the GIF.")] = 8.0,
     tile: Annotated[int, typer.Option(min=4, max=64, help="Pixels of a cell.")] = 32,
@@ -222,11 +224,13 @@ def play_command(
     if gif and (gif.is_dir() or not gif.resolve().parent.is_dir()):
         raise MasteryError(f"cannot write {gif}: it must be a file in a folder that is there")
     try:
-        from mastery.minigrid.play import pictures, play, write_gif
+        from mastery.minigrid.play import check_gif, pictures, play, write_gif
     except ModuleNotFoundError as error:
         if error.name != "jax":
             raise
         raise MasteryError("MiniGrid needs JAX: pip install 'mastery[minigrid]'") from None
+    if gif:
+        check_gif(fps)
     episode = play(name, agent, seed, steps)
     if episode.terminated:
         end = f"reached the goal, return {episode.reward:.3f}"

@@ -7,13 +7,16 @@ The engine under it is a few functions over arrays, for loops that are compiled 
     cells       a cell in one byte
     grid        a map of cells
     tasks       the eighteen tasks, as data
+    actions     what an agent can do
     levels      generate(): new levels
     rules       act(): one step
     vision      observe(): what the agent sees
     engine      reset(), step(), refill(): many environments, with fresh levels
     rendering   render(): pictures
     planner     plan(): a solution of a level
+    play        whole episodes, as pictures and GIFs
     package     levels to and from the `minigrid` package
+    vector      make_vec(): the engine as Gymnasium sees it
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ from mastery.minigrid.tasks import NAMES, TASKS, task_id
 # what needs JAX or Gymnasium is imported when it is asked for
 _WHERE = {
     "Level": "state",
+    "MINIGRID_REWARD": "rules",
+    "MISSIONS": "missions",
     "Outcome": "rules",
+    "PAPER_REWARD": "rules",
     "Pool": "engine",
     "State": "state",
     "act": "rules",
@@ -47,6 +53,10 @@ _WHERE = {
     "to_package": "package",
 }
 __all__ = ["NAMES", "TASKS", "task_id", *_WHERE]
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_WHERE])
 
 
 def __getattr__(name: str) -> Any:

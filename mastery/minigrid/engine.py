@@ -5,12 +5,16 @@ So levels are made ahead: every environment has a queue of its next ones, each o
 the probabilities given, and `refill` makes them anew, once every hundred steps or so, outside of
 the loop over steps. A step only takes.
 
-    pool, state = reset(key, probabilities, num_envs=1024)
+    key, first = jax.random.split(key)
+    pool, state = reset(first, probabilities, num_envs=1024)
     for update in ...:
         for _ in range(128):
             state, pool, outcome = step(state, pool, action)
             image = observe(state)
-        pool = refill(key, pool, probabilities)
+        key, fresh = jax.random.split(key)
+        pool = refill(fresh, pool, probabilities)
+
+These functions take one axis of environments; `jax.vmap` makes more of it (runs, say).
 """
 
 from __future__ import annotations
@@ -20,10 +24,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from mastery.errors import MasteryError
 from mastery.minigrid.grid import Array, once
 from mastery.minigrid.levels import generate
 from mastery.minigrid.rules import PAPER_REWARD, Outcome, act
 from mastery.minigrid.state import Level, State, start
+from mastery.minigrid.tasks import TASKS
 
 AHEAD = 4  # levels in each environment's queue
 
@@ -38,13 +44,20 @@ class Pool(NamedTuple):
     def reuse(self) -> Array:
         """How many levels were given out more than once, up to now."""
         ahead = self.levels.task.shape[0]
-        return self.reused + jnp.maximum(self.taken - ahead, 0).sum()
+        return self.reused + jnp.maximum(self.taken - ahead, 0).sum(dtype=jnp.int32)
 
 
 def reset(
     key: Array, probabilities: Array, num_envs: int, ahead: int = AHEAD
 ) -> tuple[Pool, State]:
-    """A full pool, and every environment at the start of an episode."""
+    """A full pool, and every environment at the start of an episode.
+
+    For the probabilities see `refill`. `num_envs` and `ahead`, the length of each environment's
+    queue, are shapes: under `jit` they must be static.
+    """
+    for name, number in (("num_envs", num_envs), ("ahead", ahead)):
+        if number < 1:
+            raise MasteryError(f"{name} is {number}: it must be 1 at least")
     pool = _fill(key, probabilities, num_envs, ahead, jnp.zeros((), jnp.int32))
     first = jax.tree.map(lambda x: x[0], pool.levels)
     return pool._replace(taken=pool.taken + 1), start(first)
@@ -55,10 +68,10 @@ def refill(key: Array, pool: Pool, probabilities: Array) -> Pool:
 
     `probabilities`: of the tasks in the order of TASKS, (18,) or (environments, 18); they need not
     sum to one. All levels are new, the ones that were not taken too, so that the next episode's
-    task follows these probabilities and no older ones. Nothing is checked here, as this may be
-    compiled: if no probability is above zero, it is some task (`make_vec` checks its input).
+    task follows these probabilities and no older ones. Their values are not checked, as this may be
+    compiled: if none is above zero, it is some task (`make_vec` checks). Give a new key each time.
     """
-    ahead, num_envs = pool.levels.task.shape
+    ahead, num_envs = _shape(pool)
     return _fill(key, probabilities, num_envs, ahead, pool.reuse())
 
 
@@ -67,7 +80,8 @@ def step(
 ) -> tuple[State, Pool, Outcome]:
     """One step of every environment; where an episode ends, the next one begins.
 
-    The state is then the new episode's; the outcome is the old one's, with its task and length.
+    The state is then the new episode's; the outcome is the old one's, with its task and length
+    (and its return: the reward, as there is only one).
     """
     after, outcome = act(state, action, reward)
     after, pool = renew(after, pool, outcome.terminated | outcome.truncated)
@@ -80,7 +94,7 @@ def renew(state: State, pool: Pool, ended: Array) -> tuple[State, Pool]:
     When an environment has taken more levels than its queue holds, it goes round it again; that is
     counted, see `Pool.reuse`.
     """
-    ahead, num_envs = pool.levels.task.shape
+    ahead, num_envs = _shape(pool)
     # where no level is taken, all look at the same one, which costs no memory traffic
     index = jnp.where(ended, (pool.taken % ahead) * num_envs + jnp.arange(num_envs), 0)
     index, ended = once((index, ended))
@@ -90,22 +104,33 @@ def renew(state: State, pool: Pool, ended: Array) -> tuple[State, Pool]:
         return jnp.where(ended.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
     fresh = jax.tree.map(choose, start(level), state)
-    return fresh, pool._replace(taken=pool.taken + ended)
+    return fresh, pool._replace(taken=pool.taken + ended.astype(jnp.int32))
 
 
 def _fill(key: Array, probabilities: Array, num_envs: int, ahead: int, reused: Array) -> Pool:
     which, make = jax.random.split(key)
-    tasks = _draw_tasks(which, probabilities, (ahead, num_envs))
+    tasks = _choose_tasks(probabilities, jax.random.uniform(which, (ahead, num_envs), jnp.float32))
     return Pool(generate(make, tasks), jnp.zeros(num_envs, jnp.int32), reused)
 
 
-def _draw_tasks(key: Array, probabilities: Array, shape: tuple[int, ...]) -> Array:
-    return _choose_tasks(probabilities, jax.random.uniform(key, shape))
+def _shape(pool: Pool) -> tuple[int, int]:
+    if pool.levels.task.ndim != 2:
+        raise MasteryError(
+            f"a pool of shape {pool.levels.task.shape} has more axes than (ahead, environments); "
+            "use jax.vmap over the others"
+        )
+    ahead, num_envs = pool.levels.task.shape
+    return ahead, num_envs
 
 
 def _choose_tasks(probabilities: Array, uniforms: Array) -> Array:
     """For each uniform in [0, 1) a task, by the sums of the probabilities up to each."""
     p = jnp.asarray(probabilities, jnp.float32)
+    if p.shape not in ((len(TASKS),), (*uniforms.shape[-1:], len(TASKS))):
+        raise MasteryError(
+            f"probabilities have shape {p.shape}: give one for each of the {len(TASKS)} tasks, or "
+            f"such a row for each of the {uniforms.shape[-1]} environments"
+        )
     edges = [p[..., 0]]  # one by one, so that a task of probability zero has no width at all
     for c in range(1, p.shape[-1]):
         edges.append(edges[-1] + p[..., c])

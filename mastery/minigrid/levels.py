@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
+from mastery.errors import MasteryError
 from mastery.minigrid.cells import (
     BALL,
     BLUE,
@@ -160,10 +161,17 @@ def _look_up(task: Array) -> _Table:
 
 
 def generate(key: Array, task: Array) -> Level:
-    """A new level of each of these tasks (numbers into TASKS, of any shape)."""
+    """A new level of each of these tasks (numbers into TASKS, of any shape).
+
+    Numbers that are no task are refused where they are known, which they are not under `jit`.
+    """
+    if isinstance(task, (int, np.integer, np.ndarray)):
+        wrong = np.asarray(task)[(np.asarray(task) < 0) | (np.asarray(task) >= len(TASKS))]
+        if wrong.size:
+            raise MasteryError(f"there is no task {wrong.ravel()[0]}: give 0 to {len(TASKS) - 1}")
     task = jnp.asarray(task, jnp.int32)
     t = _look_up(task)
-    words = jax.random.bits(key, (32, *task.shape))
+    words = jax.random.bits(key, (32, *task.shape), jnp.uint32)
     t, words = once((t, words))
     order, any_way = words[:DOORS], words[31]
     high, low = words[DOORS:31] >> 16, words[DOORS:31] & 0xFFFF  # enough to draw of a few things
@@ -212,7 +220,13 @@ def generate(key: Array, task: Array) -> Level:
         jnp.where(is_door, NOWHERE, goal_room + _cell_offset(bit)),
     ]
     what = [*(kinds << 3 | colours), *[ball] * 8, *key_cells.reshape(8, *task.shape), target]
-    return Level(_paint(task, where, what), agent, direction, target.astype(jnp.uint8), task)
+    return Level(
+        grid=_paint(task, where, what),
+        agent=agent.astype(jnp.int32),
+        direction=direction.astype(jnp.int32),
+        target=target.astype(jnp.uint8),
+        task=task,
+    )
 
 
 def _paint(task: Array, where: list[Array], what: list[Array]) -> Array:

@@ -34,9 +34,9 @@ def from_package(env: Any, task: str | None = None) -> State:
 
     `task` is found by the environment's registered name unless it is given.
     """
-    env = env.unwrapped
+    env = getattr(env, "unwrapped", env)
     if task is None:
-        if env.spec is None:
+        if getattr(env, "spec", None) is None:
             raise MasteryError("the environment has no registered name; say which task it is")
         task = env.spec.id
     number = task_id(task)
@@ -50,10 +50,15 @@ def from_package(env: Any, task: str | None = None) -> State:
         "see_through_walls": False,
     }
     for name, value in expected.items():
-        if getattr(env, name) != value:
+        if getattr(env, name, None) != value:
             raise MasteryError(
-                f"{where} has {name} {getattr(env, name)}: levels of this task have {value} here"
+                f"{where} has {name} {getattr(env, name, None)}: levels of this task have {value}"
             )
+    if env.agent_pos is None:
+        raise MasteryError(f"{where} has no level yet: call reset() first")
+    goal = getattr(env, "door" if known.goal == "door" else "obj", None)
+    if goal is None:
+        raise MasteryError(f"{where} has no goal of this task: it is another environment")
     cells = np.full((SIDE, SIDE), WALL_CELL, np.uint8)
     for y in range(env.height):
         for x in range(env.width):
@@ -62,7 +67,6 @@ def from_package(env: Any, task: str | None = None) -> State:
     edge[1:-1, 1:-1] = False
     if (cells[: env.height, : env.width][edge] >> 3 != WALL).any():
         raise MasteryError(f"{where} has an opening in its outermost cells: they must all be wall")
-    goal = env.door if known.goal == "door" else env.obj
     target = _cell(goal, f"{where}, its goal")
     if known.goal == "door":
         if goal.is_open:
@@ -94,14 +98,19 @@ def to_package(state: State | Level) -> Any:
     """One of the package's environments in this state (of one environment, without other axes)."""
     if isinstance(state, Level):
         state = start(state)
+    if not isinstance(state, State):
+        raise MasteryError(f"a level or a state is needed, not {type(state).__name__}")
     if np.ndim(state.agent) != 0:
         raise MasteryError(
             f"this is the state of {np.shape(state.agent)} environments; choose one, as in "
             "jax.tree.map(lambda x: x[0], state)"
         )
-    import gymnasium
-    import minigrid  # noqa: F401  (registers its environments)
-    from minigrid.core.grid import Grid
+    try:
+        import gymnasium
+        import minigrid  # noqa: F401  (registers its environments)
+        from minigrid.core.grid import Grid
+    except ModuleNotFoundError:
+        raise MasteryError("this needs the package itself: pip install minigrid") from None
 
     task = TASKS[int(state.task)]
     env: Any = gymnasium.make(task.id, disable_env_checker=True).unwrapped

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import MasteryError
+from mastery.minigrid.actions import DROP, FORWARD, LEFT, PICK_UP, RIGHT, TOGGLE
 from mastery.minigrid.cells import (
     BALL,
     BOX,
@@ -35,7 +36,6 @@ from mastery.minigrid.cells import (
 )
 from mastery.minigrid.tasks import SIDE
 
-LEFT, RIGHT, FORWARD, PICK_UP, DROP, TOGGLE = range(6)
 STEPS = (1, SIDE, -1, -SIDE)  # to the next cell in each direction
 
 # What it costs to enter a cell, by its byte, about in actions; 0: there is no way in. What has to
@@ -66,8 +66,21 @@ def plan(
     `target` is the thing to pick up or, of kind OPEN, the door to open. A `MasteryError` says that
     the thing is gone or that no way to it was found.
     """
+    grid = np.asarray(grid)
+    if grid.shape != (SIDE, SIDE) or grid.dtype != np.uint8:
+        raise MasteryError(
+            f"grid is {grid.dtype} of shape {grid.shape}: give uint8 of shape {(SIDE, SIDE)}, as "
+            "`unpack(state.grid)` is"
+        )
     target, carrying = int(target), int(carrying)
-    cells = np.asarray(grid, np.uint8).tobytes()
+    if kind(target) not in (OPEN, BALL, BOX) or direction not in range(4):
+        raise MasteryError(
+            f"target {target} or direction {direction} is not one: a target is a cell, an open "
+            "door, ball or empty box, and a direction 0 to 3"
+        )
+    cells = grid.tobytes()
+    if not 0 <= agent < len(cells) or not is_walkable(cells[agent]):
+        raise MasteryError(f"the agent cannot stand at {agent}: give {SIDE} y + x of a free cell")
     if target == carrying or (kind(target) == OPEN and target in cells):
         return []  # nothing is left to do
     wanted = {target}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,12 +15,13 @@ from numpy.typing import NDArray
 
 from mastery.checkpoint import replace_file
 from mastery.errors import MasteryError
+from mastery.minigrid.actions import ACTIONS
 from mastery.minigrid.grid import unpack
 from mastery.minigrid.levels import generate
 from mastery.minigrid.missions import mission
 from mastery.minigrid.planner import plan
 from mastery.minigrid.rendering import Image, render, render_view
-from mastery.minigrid.rules import ACTIONS, Outcome, act
+from mastery.minigrid.rules import Outcome, act
 from mastery.minigrid.state import State, start
 from mastery.minigrid.tasks import TASKS, task_id
 from mastery.minigrid.vision import view, visible
@@ -46,8 +49,10 @@ def play(task: str, agent: str = "random", seed: int = 0, steps: int = 300) -> E
     number = task_id(task)
     if agent not in AGENTS:
         raise MasteryError(f"there is no agent {agent!r}; there is {' and '.join(AGENTS)}")
-    if steps < 1:
-        raise MasteryError(f"an episode of {steps} steps cannot be shown: give at least 1")
+    for name, given, least in (("steps", steps, 1), ("seed", seed, 0)):
+        if not isinstance(given, (int, np.integer)) or not least <= given < 2**32:
+            raise MasteryError(f"{name} is {given!r}: give a whole number from {least} to 2³² − 1")
+    steps = min(steps, TASKS[number].n_max)  # no episode is longer
     level_key, action_key = jax.random.split(jax.random.key(seed))
     state = start(_generate(level_key, jnp.int32(number)))
     if agent == "planner":
@@ -87,12 +92,14 @@ def _run(state: State, actions: Any) -> tuple[State, Outcome]:
     return jax.lax.scan(one, state, actions)[1]
 
 
-def pictures(states: State, tile: int = 32, with_view: bool = True) -> list[Image]:
-    """A picture of each of these states: the map, and beside it what the agent sees."""
+def pictures(states: State, tile: int = 32, with_view: bool = True) -> Iterator[Image]:
+    """A picture of each of these states: the map, and beside it what the agent sees.
+
+    They are drawn one by one as they are asked for, as many of them take much memory.
+    """
     cells = np.asarray(_view(states))
     lit = np.asarray(_visible(cells))
     grids = unpack(states.grid)
-    found = []
     for n, number in enumerate(np.asarray(states.task).tolist()):
         task = TASKS[number]
         whole = render(
@@ -107,8 +114,7 @@ def pictures(states: State, tile: int = 32, with_view: bool = True) -> list[Imag
         if with_view:
             seen = render_view(cells[n], lit[n], int(states.carrying[n]), tile=tile)
             whole = _side_by_side(whole, seen)
-        found.append(whole)
-    return found
+        yield whole
 
 
 _view = jax.jit(view)
@@ -124,16 +130,23 @@ def _side_by_side(left: Image, right: Image) -> Image:
     return page
 
 
-def write_gif(path: str | Path, frames: list[Image], fps: float = 8.0) -> None:
-    """Write frames as a GIF that goes round for ever; the last one stays for a second."""
-    try:
-        from PIL import Image as Pillow
-    except ModuleNotFoundError:
-        raise MasteryError("a GIF needs Pillow: pip install 'mastery[minigrid]'") from None
-    if not 0 < fps <= 50:
+def check_gif(fps: float) -> None:
+    """Whether a GIF with so many frames a second can be written at all."""
+    if importlib.util.find_spec("PIL") is None:
+        raise MasteryError("a GIF needs Pillow: pip install 'mastery[minigrid]'")
+    if not 1 <= fps <= 50:
         raise MasteryError(f"{fps:g} frames a second cannot be shown: give 1 to 50")
-    images = [Pillow.fromarray(frame).quantize(64, method=Pillow.Quantize.FASTOCTREE)
-              for frame in frames]  # fmt: skip
+
+
+def write_gif(path: str | Path, frames: Iterable[Image], fps: float = 8.0) -> None:
+    """Write frames as a GIF that goes round for ever; the last one stays for a second."""
+    check_gif(fps)
+    from PIL import Image as Pillow
+
+    octree = Pillow.Quantize.FASTOCTREE
+    images = [Pillow.fromarray(frame).quantize(64, method=octree) for frame in frames]
+    if not images:
+        raise MasteryError("there is no frame to write")
     lasts = [round(1000 / fps)] * (len(images) - 1) + [1000]
     buffer = io.BytesIO()
     images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], duration=lasts, loop=0)

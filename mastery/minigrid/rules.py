@@ -7,6 +7,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from mastery.errors import MasteryError
+from mastery.minigrid.actions import DROP, FORWARD, LEFT, PICK_UP, RIGHT, TOGGLE
 from mastery.minigrid.cells import (
     BOX,
     BOX_WITH_KEY,
@@ -21,9 +23,6 @@ from mastery.minigrid.cells import (
 from mastery.minigrid.grid import Array, once, read, write
 from mastery.minigrid.state import State
 from mastery.minigrid.tasks import TASKS
-
-LEFT, RIGHT, FORWARD, PICK_UP, DROP, TOGGLE, DONE = range(7)
-ACTIONS = ("left", "right", "forward", "pick up", "drop", "toggle", "done")
 
 N_MAX = np.array([task.n_max for task in TASKS], np.int32)
 
@@ -41,13 +40,23 @@ class Outcome(NamedTuple):
     reward: Array  # float32: above zero on success only, so it is the episode's return too
     terminated: Array  # bool: the goal was reached
     truncated: Array  # bool: the episode has lasted n_max steps; can come with `terminated`
+    task: Array  # int32: of the episode that the step was part of
+    steps: Array  # int32: how many that episode has lasted, this one included
 
 
 def act(state: State, action: Array, reward: Array | int = PAPER_REWARD) -> tuple[State, Outcome]:
     """One action in every environment; a number that is no action does nothing, as `DONE`.
 
-    An episode that is over goes on if it is acted upon: see `engine.step` for new levels.
+    `reward`: PAPER_REWARD or MINIGRID_REWARD, for all environments or for each. An episode that is
+    over goes on if it is acted upon: see `engine.step` for new levels.
     """
+    action = jnp.asarray(action)
+    if action.shape not in ((), jnp.shape(state.agent)):
+        raise MasteryError(
+            f"actions have shape {action.shape}: give one for each of {jnp.shape(state.agent)}"
+        )
+    if isinstance(reward, int) and reward not in (PAPER_REWARD, MINIGRID_REWARD):
+        raise MasteryError(f"reward is {reward}: give PAPER_REWARD or MINIGRID_REWARD")
     ahead = front(state.agent, state.direction)
     seen = read(state.grid, ahead[..., None])[..., 0]
 
@@ -70,7 +79,7 @@ def act(state: State, action: Array, reward: Array | int = PAPER_REWARD) -> tupl
     task = jnp.asarray(state.task, jnp.uint32)
     n_max = jnp.asarray(N_MAX).at[task].get(mode="promise_in_bounds")
     place = jnp.asarray(_OFFSET).at[task].get(mode="promise_in_bounds") + jnp.minimum(steps, n_max)
-    value = jnp.asarray(_REWARD)[reward].at[place].get(mode="promise_in_bounds")
+    value = jnp.asarray(_REWARD).at[reward, place].get(mode="promise_in_bounds")
     ahead, left = once((ahead, left))
     after = state._replace(
         grid=write(state.grid, ahead, left),
@@ -79,7 +88,8 @@ def act(state: State, action: Array, reward: Array | int = PAPER_REWARD) -> tupl
         carrying=carrying,
         steps=steps,
     )
-    return after, Outcome(jnp.where(reached, value, 0.0), reached, steps >= n_max)
+    won = jnp.where(reached, value, jnp.float32(0))
+    return after, Outcome(won, reached, steps >= n_max, after.task, steps)
 
 
 def toggled(cell: Array, carrying: Array) -> Array:

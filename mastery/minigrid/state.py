@@ -1,7 +1,7 @@
 """What an episode is made of: the level it starts from, and its state at each step.
 
-Every array may have leading axes, one for a batch of environments or more; a field's shape below
-is that of one environment.
+Every array may have leading axes, one for a batch of environments or more (more than one only
+through `jax.vmap` in `engine`); a field's shape below is that of one environment.
 """
 
 from __future__ import annotations

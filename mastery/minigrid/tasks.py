@@ -13,7 +13,6 @@ wall between them in which there may be a door; these twelve places for a door a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,7 +168,3 @@ def task_id(name: str) -> int:
             f"{name!r} is not here: of {short} there is version {task.version}, {task.id!r}"
         )
     return NAMES.index(short)
-
-
-def task_ids(names: Iterable[str]) -> list[int]:
-    return [task_id(name) for name in names]

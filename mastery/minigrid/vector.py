@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
 from mastery.minigrid import engine
-from mastery.minigrid.grid import Array, unpack
+from mastery.minigrid.actions import ACTIONS
+from mastery.minigrid.grid import Array
 from mastery.minigrid.missions import MISSIONS, mission_number
-from mastery.minigrid.rendering import render
-from mastery.minigrid.rules import ACTIONS, MINIGRID_REWARD, PAPER_REWARD, Outcome, act
+from mastery.minigrid.play import pictures
+from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD, Outcome, act
 from mastery.minigrid.state import State
 from mastery.minigrid.tasks import TASKS, task_id
-from mastery.minigrid.vision import observe, view, visible
+from mastery.minigrid.vision import observe
 
 REWARDS = {"paper": PAPER_REWARD, "minigrid": MINIGRID_REWARD}
 OBSERVATIONS = ("dict", "image")
@@ -50,11 +51,13 @@ def make_vec(
 
     `tasks`: names with or without the package's `MiniGrid-` and `-v0`, or a curriculum whose tasks
     have such a name in `settings["env"]`. `probabilities`: one for each task, in their order or as
-    {name: probability}; uniform by default; set `envs.probabilities` to change them. `reward`:
-    "paper" (1 − n/n_max) or "minigrid" (1 − 0.9 n/n_max). `observation`: "dict" (image, direction,
-    mission) or "image" alone. `statistics`: put return, length and time of an episode that ends
-    into `infos["episode"]`; turn it off to use Gymnasium's `RecordEpisodeStatistics`. `ahead`: how
-    many levels are made ahead for each environment; more memory, fewer refills.
+    {name: probability}; uniform by default. Set `envs.probabilities` to change them, or
+    `envs.unwrapped.probabilities` when there are wrappers around it. `reward`: "paper"
+    (1 − n/n_max) or "minigrid" (1 − 0.9 n/n_max). `observation`: "dict" (image, direction, and
+    mission, a number into MISSIONS) or "image" alone. `statistics`: put return, length and time
+    of an episode that ends into `infos["episode"]`; turn it off to use Gymnasium's
+    `RecordEpisodeStatistics`. `ahead`: how many levels are made ahead for each environment; more
+    memory, fewer refills.
     """
     return MiniGridVectorEnv(
         tasks,
@@ -69,9 +72,15 @@ def make_vec(
     )
 
 
-def make(task: str, **settings: Any) -> MiniGridEnv:
+def make(
+    task: str,
+    *,
+    reward: str = "paper",
+    observation: str = "dict",
+    render_mode: str | None = None,
+) -> MiniGridEnv:
     """One environment as a `gymnasium.Env`; slow, as a compiled call is made for each step."""
-    return MiniGridEnv(task, **settings)
+    return MiniGridEnv(task, reward=reward, observation=observation, render_mode=render_mode)
 
 
 class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
@@ -96,14 +105,14 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         ahead: int,
     ) -> None:
         for name, number in (("num_envs", num_envs), ("ahead", ahead)):
-            if not isinstance(number, (int, np.integer)) or number < 1:
+            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
                 raise MasteryError(f"{name} is {number!r}: it must be a whole number from 1 on")
         for name, value, known in (
             ("reward", reward, REWARDS),
             ("observation", observation, OBSERVATIONS),
             ("render_mode", render_mode, (None, "rgb_array")),
         ):
-            if value not in known:
+            if value not in tuple(known):
                 hint = did_you_mean(str(value), [str(k) for k in known if k])
                 raise MasteryError(f"{name} is {value!r}{hint}")
         try:
@@ -114,6 +123,8 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
                 f"autoreset_mode is {autoreset_mode!r}; there is {known_modes}"
             ) from None
         self.tasks, self._ids = _resolve(tasks)
+        self._place = np.full(len(TASKS), -1)  # from a number into TASKS to one into `tasks`
+        self._place[self._ids] = np.arange(len(self._ids))
         self.num_envs, self.render_mode, self._ahead = int(num_envs), render_mode, int(ahead)
         self.metadata = {
             "render_modes": ["rgb_array"],
@@ -154,7 +165,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
 
     @probabilities.setter
     def probabilities(self, value: Any) -> None:
-        self._probabilities = _check_probabilities(value, self.tasks, self.num_envs)
+        self._probabilities = _check_probabilities(value, self.tasks, self._ids, self.num_envs)
         self._stale = True
 
     @property
@@ -173,10 +184,12 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """New episodes everywhere, or only where `options["reset_mask"]` says so."""
-        if seed is not None and not isinstance(seed, (int, np.integer)):
-            raise MasteryError(f"seed is {seed!r}: give one whole number for all environments")
+        if seed is not None and not (isinstance(seed, (int, np.integer)) and seed >= 0):
+            raise MasteryError(
+                f"seed is {seed!r}: give one whole number from 0 on, for all environments"
+            )
+        mask = self._check_mask(options)
         super().reset(seed=None if seed is None else int(seed))
-        mask = self._check_mask((options or {}).get("reset_mask"))
         if seed is not None or self._state is None:
             self._key = jax.random.key(int(self.np_random.integers(2**32)))
             self._stale = True
@@ -190,7 +203,8 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
             self._renew(mask)
         self._ended = self._ended & ~mask
         self._began[mask] = time.perf_counter()
-        return self._observation(self._state, _observe(self._state)), self._infos(self._state)
+        infos = self._infos(self._state) | {"_task": mask}
+        return self._observation(self._state, _observe(self._state)), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         state = self.state
@@ -209,7 +223,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
                 state = self.state
         after, outcome, seen = _act(state, actions, fresh, self._reward)
         self._state = after
-        rewards = np.array(outcome.reward)
+        rewards = np.array(outcome.reward, np.float64)  # as Gymnasium's own
         terminated, truncated = np.array(outcome.terminated), np.array(outcome.truncated)
         ended = terminated | truncated
         observation, infos = self._observation(after, seen), self._infos(after)
@@ -227,20 +241,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         """A picture of each environment: the whole map, what the agent sees highlighted."""
         if self.render_mode is None:
             raise MasteryError("to render, make the environments with render_mode='rgb_array'")
-        state = jax.tree.map(np.asarray, self.state)
-        lit = np.asarray(_lit(self.state))
-        grids = unpack(state.grid)
-        return tuple(
-            render(
-                grids[n],
-                int(state.agent[n]),
-                int(state.direction[n]),
-                width=TASKS[task].width,
-                height=TASKS[task].height,
-                visible=lit[n],
-            )
-            for n, task in enumerate(state.task.tolist())
-        )
+        return tuple(pictures(self.state, with_view=False))
 
     def _renew(self, mask: NDArray[np.bool_]) -> None:
         """Begin episodes where the mask says so, on levels that nobody has seen."""
@@ -276,7 +277,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         lasted = np.round(time.perf_counter() - self._began, 6)
         return {
             "r": np.where(ended, rewards, 0.0),
-            "l": np.where(ended, steps, 0),
+            "l": np.where(ended, steps, 0).astype(np.int64),
             "t": np.where(ended, lasted, 0.0),
         }
 
@@ -294,13 +295,6 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         tasks = self._place[np.asarray(state.task)]
         return {"task": tasks, "_task": np.ones(self.num_envs, bool)}
 
-    @property
-    def _place(self) -> NDArray[np.int64]:
-        """From a number into TASKS to one into `tasks`."""
-        place = np.full(len(TASKS), -1)
-        place[self._ids] = np.arange(len(self._ids))
-        return place
-
     def _all_probabilities(self) -> NDArray[np.float32]:
         """As the engine wants them: of all eighteen tasks."""
         p = np.zeros((*self._probabilities.shape[:-1], len(TASKS)), np.float32)
@@ -311,19 +305,23 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         self._key, key = jax.random.split(self._key)
         return key
 
-    def _check_mask(self, mask: Any) -> NDArray[np.bool_]:
-        if mask is None:
+    def _check_mask(self, options: Any) -> NDArray[np.bool_]:
+        if not isinstance(options, Mapping | None):
+            raise MasteryError(f"options must be a dictionary, not {options!r}")
+        if options is None or options.get("reset_mask") is None:
             return np.ones(self.num_envs, bool)
-        mask = np.asarray(mask)
-        if mask.shape != (self.num_envs,) or mask.dtype != bool or not mask.any():
+        mask = _array("options['reset_mask']", options["reset_mask"])
+        if mask.shape != (self.num_envs,) or mask.dtype != bool:
             raise MasteryError(
-                f"options['reset_mask'] must be {self.num_envs} booleans with at least one True, "
-                f"not {mask.dtype} of shape {mask.shape}"
+                f"options['reset_mask'] must be {self.num_envs} booleans, one for each "
+                f"environment, not {mask.dtype} of shape {mask.shape}"
             )
-        return np.array(mask)
+        if not mask.any():
+            raise MasteryError("options['reset_mask'] has no True: there is nothing to reset")
+        return mask.copy()
 
     def _check_actions(self, actions: Any) -> NDArray[np.int32]:
-        given = np.asarray(actions)
+        given = _array("actions", actions)
         if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
             raise MasteryError(
                 f"actions must be {self.num_envs} whole numbers, one for each environment, not "
@@ -343,13 +341,10 @@ class MiniGridEnv(gymnasium.Env[Any, Any]):
     """One environment. See `make`."""
 
     def __init__(
-        self,
-        task: str,
-        *,
-        reward: str = "paper",
-        observation: str = "dict",
-        render_mode: str | None = None,
+        self, task: str, *, reward: str, observation: str, render_mode: str | None
     ) -> None:
+        if not isinstance(task, str):
+            raise MasteryError(f"one environment plays one task: give its name, not {task!r}")
         self._envs = make_vec(
             task,
             1,
@@ -399,7 +394,6 @@ def _reset(key: Array, probabilities: Array, num_envs: int, ahead: int) -> Any:
 _refill = jax.jit(engine.refill)
 _renew = jax.jit(engine.renew)
 _observe = jax.jit(observe)
-_lit = jax.jit(lambda state: visible(view(state)))
 
 
 @jax.jit
@@ -411,7 +405,11 @@ def _act(state: State, actions: Array, fresh: Array, reward: int) -> tuple[State
         return jnp.where(fresh.reshape(-1, *[1] * (new.ndim - 1)), old, new)
 
     after = jax.tree.map(choose, after, state)
-    outcome = jax.tree.map(lambda x: jnp.where(fresh, jnp.zeros_like(x), x), outcome)
+    outcome = outcome._replace(
+        reward=jnp.where(fresh, jnp.float32(0), outcome.reward),
+        terminated=outcome.terminated & ~fresh,
+        truncated=outcome.truncated & ~fresh,
+    )
     return after, outcome, observe(after)
 
 
@@ -427,7 +425,9 @@ def _resolve(tasks: str | Iterable[str] | Curriculum) -> tuple[tuple[str, ...], 
         names = tuple(tasks.names)
         ids = [task_id(tasks[name].settings["env"]) for name in names]
     else:
-        names = (tasks,) if isinstance(tasks, str) else tuple(tasks)
+        if not isinstance(tasks, Iterable):
+            raise MasteryError(f"tasks must be names or a curriculum, not {tasks!r}")
+        names = (tasks,) if isinstance(tasks, str) else tuple(str(name) for name in tasks)
         ids = [task_id(name) for name in names]
     if not ids:
         raise MasteryError("there is no task: name at least one")
@@ -437,13 +437,22 @@ def _resolve(tasks: str | Iterable[str] | Curriculum) -> tuple[tuple[str, ...], 
     return names, ids
 
 
-def _check_probabilities(value: Any, tasks: tuple[str, ...], num_envs: int) -> NDArray[np.float64]:
+def _array(name: str, value: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        raise MasteryError(f"{name} must be numbers in one row, not {value!r}") from None
+
+
+def _check_probabilities(
+    value: Any, tasks: tuple[str, ...], ids: list[int], num_envs: int
+) -> NDArray[np.float64]:
     """Probabilities in the order of the tasks, (tasks,) or (environments, tasks), with sum 1."""
     if isinstance(value, Mapping):
-        for name in value:
-            if name not in tasks:
-                raise MasteryError(f"there is no task {name!r} here{did_you_mean(name, tasks)}")
-        value = [value.get(name, 0.0) for name in tasks]
+        given = [0.0] * len(tasks)
+        for name, p in value.items():
+            given[_find(str(name), tasks, ids)] = p
+        value = given
     try:
         p = np.asarray(value, np.float64)
     except (TypeError, ValueError):
@@ -456,7 +465,18 @@ def _check_probabilities(value: Any, tasks: tuple[str, ...], num_envs: int) -> N
     if not np.isfinite(p).all() or (p < 0).any():
         wrong = p[~np.isfinite(p) | (p < 0)][0]
         raise MasteryError(f"a probability is {wrong}: each must be a number from 0 on")
-    total = p.sum(-1, keepdims=True)
-    if (total == 0).any():
+    most = p.max(-1, keepdims=True)
+    if (most == 0).any():
         raise MasteryError("all probabilities are zero: at least one task must be possible")
-    return np.asarray(p / total)
+    p = p / most  # so that no sum overflows
+    return np.asarray(p / p.sum(-1, keepdims=True))
+
+
+def _find(name: str, tasks: tuple[str, ...], ids: list[int]) -> int:
+    """The place of a task by the name it was given, or by another name of it."""
+    if name in tasks:
+        return tasks.index(name)
+    try:
+        return ids.index(task_id(name))
+    except ValueError:  # no such task, or not one of these
+        raise MasteryError(f"there is no task {name!r} here{did_you_mean(name, tasks)}") from None

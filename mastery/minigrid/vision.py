@@ -17,7 +17,7 @@ from mastery.minigrid.state import State
 VIEW = 7
 
 # of each cell of the view, as one row of 49
-_I, _J = (index.ravel() for index in np.mgrid[:VIEW, :VIEW])
+_I, _J = (index.ravel().astype(np.int32) for index in np.mgrid[:VIEW, :VIEW])
 _OWN = (_I == 3) & (_J == 6)  # the agent's own
 
 
@@ -67,7 +67,8 @@ def _visible(cells: Array) -> Array:
     next. A row of the view is a number of 7 bits here.
     """
     cells = cells.reshape(*cells.shape[:-1], VIEW, VIEW)
-    clear = (is_transparent(cells).astype(jnp.int32) << np.arange(VIEW)[:, None]).sum(-2)
+    bits = is_transparent(cells).astype(jnp.int32) << np.arange(VIEW, dtype=np.int32)[:, None]
+    clear = bits.sum(-2, dtype=jnp.int32)
     light = jnp.full(cells.shape[:-2], 1 << 3, jnp.int32)  # on the agent's own cell
     near, far = jnp.zeros_like(light), jnp.zeros_like(light)  # rows 4 to 6, and 0 to 3
     for j in reversed(range(VIEW)):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import partial
 
 import jax
@@ -9,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mastery import MasteryError
 from mastery.minigrid import NAMES, engine
 from mastery.minigrid.engine import refill, renew, reset
 from mastery.minigrid.rules import N_MAX
@@ -144,3 +148,77 @@ def test_a_whole_rollout_is_one_scan():
     rewards = np.asarray(outcome.reward)
     assert ((rewards > 0) == np.asarray(outcome.terminated)).all()
     assert NAMES[int(state.task[0])] == "Unlock"
+
+
+def test_what_does_not_fit_is_refused_even_under_jit():
+    key = jax.random.key(0)
+    with pytest.raises(MasteryError, match=r"shape \(2,\): give one for each of the 18 tasks"):
+        jit_reset(key, np.ones(2), 4, 1)
+    with pytest.raises(MasteryError, match=r"shape \(3, 18\)"):
+        jit_reset(key, np.ones((3, 18)), 4, 1)
+    with pytest.raises(MasteryError, match="num_envs is 0"):
+        reset(key, UNIFORM, 0)
+    with pytest.raises(MasteryError, match="ahead is 0"):
+        reset(key, UNIFORM, 4, 0)
+    pool, _ = jit_reset(key, UNIFORM, 4, 2)
+    many = jax.tree.map(lambda x: jnp.stack([x, x]), pool)
+    with pytest.raises(MasteryError, match=r"use jax\.vmap"):
+        refill(key, many, UNIFORM)
+
+
+def test_runs_side_by_side_are_runs_one_by_one():
+    keys = jax.random.split(jax.random.key(0), 3)
+
+    def run(key):
+        pool, state = reset(key, UNIFORM, 4, 2)
+        state, pool, outcome = engine.step(state, pool, jnp.full(4, 2, jnp.int32))
+        return state, refill(key, pool, UNIFORM), outcome, observe(state)
+
+    together, single = jax.jit(jax.vmap(run))(keys), jax.jit(run)
+    for n in range(3):
+        alone = single(keys[n])
+        same = jax.tree.map(lambda a, b, n=n: np.array_equal(a[n], b), together, alone)
+        assert all(jax.tree.leaves(same))
+
+
+def test_levels_do_not_depend_on_the_draw_of_their_tasks():
+    """Tasks and levels come from different random numbers: with the tasks fixed, the same key
+    gives a level that other probabilities would not have given to that task."""
+    everywhere = jit_reset(jax.random.key(0), UNIFORM, 2000, 1)[1]
+    agents = [np.asarray(everywhere.agent)[np.asarray(everywhere.task) == t] for t in (9, 10)]
+    # 1Dl and 1Dlh follow each other in the draw; if it fixed the level too, each would get its own
+    # part of the levels. The agent's cell has the same law in both.
+    assert len(set(agents[0].tolist()) & set(agents[1].tolist())) == 16
+
+
+@pytest.mark.parametrize("flag", ["JAX_ENABLE_X64=1", "JAX_NUMPY_DTYPE_PROMOTION=strict"])
+def test_jaxs_modes_change_nothing(flag):
+    """In double precision, and with strict types, a rollout is the same to the bit."""
+    code = """
+import hashlib, jax, jax.numpy as jnp, numpy as np
+from mastery.minigrid import observe, refill, reset, step
+p = np.ones(18, np.float32)
+def run(key):
+    pool, state = reset(key, p, 64, 2)
+    def one(carry, action):
+        state, pool = carry
+        pool = refill(key, pool, p)
+        state, pool, outcome = step(state, pool, action)
+        return (state, pool), (outcome, observe(state))
+    actions = jnp.asarray(np.random.default_rng(0).integers(0, 7, (50, 64)), jnp.int32)
+    return jax.lax.scan(one, (state, pool), actions)
+result = jax.tree.leaves(jax.jit(run)(jax.random.key(3)))
+print(hashlib.sha256(b"".join(str(x.dtype).encode() + np.asarray(x).tobytes() for x in result))
+      .hexdigest())
+"""
+    digests = set()
+    for setting in ({}, dict([flag.split("=")])):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=os.environ | setting,
+            check=True,
+        )
+        digests.add(done.stdout)
+    assert len(digests) == 1

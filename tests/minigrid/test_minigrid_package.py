@@ -81,6 +81,29 @@ def test_an_open_door_is_no_level_of_unlock():
         from_package(changed("Unlock", lambda e: setattr(e.door, "is_open", True)))
 
 
+def test_two_doors_like_the_goal_are_refused():
+    env = changed("Unlock", lambda e: e.put_obj(Door(e.door.color), 2, 2))
+    with pytest.raises(MasteryError, match="2 things that look like its goal"):
+        from_package(env)
+
+
+def test_the_wrong_task_is_refused():
+    unlock, pickup = (package_level(NAMES.index(name), 0) for name in ("Unlock", "UnlockPickup"))
+    with pytest.raises(MasteryError, match="it is another environment"):
+        from_package(unlock, "UnlockPickup")
+    with pytest.raises(MasteryError, match="it is another environment"):
+        from_package(pickup, "Unlock")
+    with pytest.raises(MasteryError, match="has width 11: levels of this task have 7"):
+        from_package(unlock, "KeyCorridorS3R1")
+    with pytest.raises(MasteryError, match="has width None"):
+        from_package(object(), "Unlock")
+    fresh = gymnasium.make("MiniGrid-Unlock-v0", disable_env_checker=True)
+    with pytest.raises(MasteryError, match=r"call reset\(\) first"):
+        from_package(fresh)
+    with pytest.raises(MasteryError, match="a level or a state is needed, not NoneType"):
+        to_package(None)
+
+
 def test_other_environments_are_refused():
     env = gymnasium.make("MiniGrid-Empty-8x8-v0", disable_env_checker=True)
     env.reset(seed=0)
@@ -100,5 +123,6 @@ def test_a_batch_of_states_is_refused():
 def test_every_public_name_is_there():
     for name in mastery.minigrid.__all__:
         assert getattr(mastery.minigrid, name) is not None
+        assert name in dir(mastery.minigrid)
     with pytest.raises(AttributeError, match="nonsense"):
         mastery.minigrid.nonsense  # noqa: B018

@@ -77,6 +77,23 @@ def test_a_gif_that_cannot_be_shown_leaves_the_old_one(tmp_path):
     frames = [np.zeros((8, 8, 3), np.uint8)]
     write_gif(path, frames)
     before = path.read_bytes()
-    with pytest.raises(MasteryError, match="frames a second"):
-        write_gif(path, frames, fps=0)
+    for fps in (0, 0.5, 51):
+        with pytest.raises(MasteryError, match="frames a second"):
+            write_gif(path, frames, fps=fps)
+    with pytest.raises(MasteryError, match="no frame"):
+        write_gif(path, [])
     assert path.read_bytes() == before
+
+
+def test_frames_are_shown_as_long_as_was_asked(tmp_path):
+    frames = [np.full((8, 8, 3), 80 * n, np.uint8) for n in range(3)]
+    for fps, milliseconds in ((5, 200), (20, 50)):
+        write_gif(tmp_path / "a.gif", frames, fps=fps)
+        with Image.open(tmp_path / "a.gif") as image:
+            assert image.info["duration"] == milliseconds
+
+
+def test_numbers_that_make_no_sense_are_refused():
+    for settings in ({"steps": 0}, {"steps": 1.5}, {"seed": -1}, {"seed": "a"}, {"seed": 2**32}):
+        with pytest.raises(MasteryError, match="give a whole number"):
+            play("Unlock", **settings)

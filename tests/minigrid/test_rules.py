@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from episodes import differences, host, play
 
+from mastery import MasteryError
+from mastery.minigrid.actions import DONE, DROP, FORWARD, LEFT, PICK_UP, RIGHT, TOGGLE
 from mastery.minigrid.cells import (
     BALL,
     BLUE,
@@ -28,18 +30,7 @@ from mastery.minigrid.cells import (
 from mastery.minigrid.grid import pack, unpack
 from mastery.minigrid.levels import generate
 from mastery.minigrid.package import to_package
-from mastery.minigrid.rules import (
-    DONE,
-    DROP,
-    FORWARD,
-    LEFT,
-    MINIGRID_REWARD,
-    PAPER_REWARD,
-    PICK_UP,
-    RIGHT,
-    TOGGLE,
-    act,
-)
+from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD, act
 from mastery.minigrid.state import Level, State, start
 from mastery.minigrid.tasks import NAMES, TASKS
 from mastery.minigrid.vision import observe
@@ -243,11 +234,13 @@ def test_rewards_are_the_floats_nearest_to_the_formulas():
     for number, task in enumerate(TASKS):
         played = states._replace(task=jnp.full(3600, number, jnp.int32))
         inside = n <= task.n_max
-        for tenths, share in ((PAPER_REWARD, 1.0), (MINIGRID_REWARD, 0.9)):
-            _, outcome = jitted(played, jnp.full(3600, PICK_UP), tenths)
+        for reward, share in ((PAPER_REWARD, 1.0), (MINIGRID_REWARD, 0.9)):
+            _, outcome = jitted(played, jnp.full(3600, PICK_UP), reward)
             expected = (1 - share * (n / task.n_max)).astype(np.float32)
             assert np.asarray(outcome.terminated).all()
             assert np.array_equal(np.asarray(outcome.reward)[inside], expected[inside])
+            # after its end an episode's reward stays what it was at the last step
+            assert (np.asarray(outcome.reward)[~inside] == expected[task.n_max - 1]).all()
             assert np.array_equal(outcome.truncated, n >= task.n_max)
 
 
@@ -273,3 +266,31 @@ def test_jit_vmap_and_plain_agree():
             np.array_equal(a, b)
             for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(other), strict=True)
         )
+
+
+def test_the_papers_reward_is_the_default():
+    state = start(two_rooms({}, agent=(8, 4)))._replace(steps=jnp.int32(71))
+    _, outcome = act(state, PICK_UP)
+    assert outcome.reward == 0.75  # 1 − 72 / 288
+    assert outcome.steps == 72
+    assert outcome.task == NAMES.index("UnlockPickup")
+
+
+def test_environments_can_have_rewards_of_their_own():
+    level = two_rooms({}, agent=(8, 4))
+    states = jax.vmap(lambda n: start(level)._replace(steps=n))(jnp.array([143, 143], jnp.int32))
+    states = states._replace(task=jnp.full(2, NAMES.index("UnlockPickup"), jnp.int32))
+    both = jnp.array([PAPER_REWARD, MINIGRID_REWARD])
+    _, outcome = act(states, jnp.full(2, PICK_UP), both)
+    assert outcome.reward.tolist() == [0.5, np.float32(0.55)]
+
+
+def test_what_cannot_be_acted_upon_is_refused_even_under_jit():
+    states = start(jax.jit(generate)(jax.random.key(0), jnp.arange(3)))
+    for call in (act, jax.jit(act)):
+        with pytest.raises(MasteryError, match=r"actions have shape \(3, 1\)"):
+            call(states, jnp.zeros((3, 1), jnp.int32))
+    with pytest.raises(MasteryError, match="reward is 5"):
+        act(states, jnp.zeros(3, jnp.int32), 5)
+    with pytest.raises(MasteryError, match="there is no task 18"):
+        generate(jax.random.key(0), np.array([0, 18]))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecMonitor
 
 from mastery import MasteryError
 from mastery.adapters.stable_baselines3 import GymnasiumVecEnv
-from mastery.minigrid import make_vec
+from mastery.minigrid import make_vec, plan
+from mastery.minigrid.grid import unpack
 
 
 def make_envs(**settings):
@@ -47,10 +49,52 @@ def test_the_end_of_an_episode_is_told_as_stable_baselines3_wants_it():
             assert infos[n]["TimeLimit.truncated"] == (rewards[n] == 0)
             assert infos[n]["episode"]["r"] == rewards[n]
             assert infos[n]["task"] in (0, 1)
-        assert all(not infos[n] for n in np.flatnonzero(~done))
+        assert all(infos[n].keys() == {"task"} for n in np.flatnonzero(~done))
     assert found >= 16
 
 
 def test_other_autoreset_modes_are_refused():
     with pytest.raises(MasteryError, match="autoreset_mode='SameStep'"):
         GymnasiumVecEnv(make_vec("Unlock", 2))
+
+
+def test_a_seed_is_passed_on():
+    envs = GymnasiumVecEnv(make_envs())
+    envs.seed(3)
+    first = envs.reset()["image"]
+    other = envs.reset()["image"]
+    envs.seed(3)
+    assert np.array_equal(envs.reset()["image"], first)
+    assert not np.array_equal(other, first)
+    assert {row["task"] for row in envs.reset_infos} <= {0, 1}
+
+
+def test_success_on_the_last_step_is_no_time_limit():
+    inner = make_vec("Unlock", 1, autoreset_mode="SameStep")
+    envs = GymnasiumVecEnv(inner)
+    envs.reset()
+    state = inner.state
+    actions = plan(unpack(state.grid)[0], int(state.agent[0]), int(state.direction[0]),
+                   int(state.target[0]))  # fmt: skip
+    inner._state = state._replace(steps=state.steps + 288 - len(actions))
+    for action in actions:
+        _, rewards, done, infos = envs.step(np.array([action]))
+    assert done[0]
+    assert infos[0]["TimeLimit.truncated"] is False
+    assert rewards[0] == 0  # 1 − 288 / 288, and yet a success
+
+
+def test_wrappers_and_attributes():
+    wrapped = RecordEpisodeStatistics(make_envs(statistics=False))
+    envs = GymnasiumVecEnv(wrapped)
+    envs.reset()
+    rng = np.random.default_rng(0)
+    rows = [row for _ in range(300) for row in envs.step(rng.integers(0, 7, 16))[3]]
+    assert any("episode" in row for row in rows)
+    assert envs.get_attr("tasks", np.int64(1)) == [("Unlock", "KeyCorridorS3R1")]
+    envs.set_attr("probabilities", [0, 1])
+    assert wrapped.unwrapped.probabilities.tolist() == [0, 1]
+    with pytest.raises(MasteryError, match="'probabilites' cannot be set"):
+        envs.set_attr("probabilites", [1, 0])
+    with pytest.raises(MasteryError, match="for all of it"):
+        envs.set_attr("probabilities", [1, 0], indices=[0])

@@ -124,6 +124,7 @@ def test_episodes_begin_and_end_as_the_autoreset_mode_says(mode):
             assert np.array_equal(infos["episode"]["r"][ended], rewards[ended])
             assert np.array_equal(infos["episode"]["l"][ended], lengths[ended])
             assert (infos["episode"]["r"][~ended] == 0).all()
+            assert ((infos["episode"]["t"] >= 0) & (infos["episode"]["t"] < 120)).all()
             episodes += int(ended.sum())
         else:
             assert "episode" not in infos
@@ -141,14 +142,10 @@ def test_episodes_begin_and_end_as_the_autoreset_mode_says(mode):
             fresh, _ = envs.reset(options={"reset_mask": ended})
             assert np.array_equal(fresh["image"][~ended], observation["image"][~ended])
         lengths[ended] = 0
-        begun = before if mode == AutoresetMode.NEXT_STEP else ended
-        if mode == AutoresetMode.NEXT_STEP:
-            # an expert needs the state that the next step will begin from
-            for n in np.flatnonzero(ended):
-                lengths[n] = 0
         before = ended
-        if mode == AutoresetMode.NEXT_STEP:
-            begun = np.asarray(envs.state.steps) == 0
+        # the step after an end does not count, and the expert plans when it has been made
+        next_step = mode == AutoresetMode.NEXT_STEP
+        begun = np.asarray(envs.state.steps) == 0 if next_step else ended
     assert episodes > 20
     assert envs.reused == 0
 
@@ -260,6 +257,49 @@ def test_its_state_comes_back_from_the_package():
         assert all(np.array_equal(a, b) for a, b in zip(state, again, strict=True))
 
 
+def test_a_task_is_known_by_all_its_names():
+    envs = make_vec(["MiniGrid-Unlock-v0", "UnlockPickup"], 2)
+    envs.probabilities = {"Unlock": 1, "MiniGrid-UnlockPickup-v0": 3}
+    assert envs.probabilities.tolist() == [0.25, 0.75]
+    envs.probabilities = [1e308, 1e308]
+    assert envs.probabilities.tolist() == [0.5, 0.5]
+
+
+def test_the_papers_reward_is_the_default():
+    for settings, share in (({}, 1.0), ({"reward": "minigrid"}, 0.9)):
+        envs = make_vec("Unlock", 1, autoreset_mode="SameStep", **settings)
+        envs.reset(seed=0)
+        actions = solution(envs.state, 0)
+        for action in actions:
+            _, rewards, *_ = envs.step([action])
+        assert rewards[0] == np.float32(1 - share * (len(actions) / 288))
+
+
+def test_the_final_infos_are_of_the_episode_that_ended():
+    envs = make_vec(["Unlock", "KeyCorridorS3R1"], 8, autoreset_mode="SameStep")
+    _, infos = envs.reset(seed=0)
+    act, begun, changed = expert(envs), np.ones(8, bool), 0
+    for _ in range(60):
+        playing = infos["task"]
+        _, _, begun, _, infos = envs.step(act(begun))
+        if begun.any():
+            assert np.array_equal(infos["final_info"]["task"][begun], playing[begun])
+            changed += int((infos["task"][begun] != playing[begun]).sum())
+    assert changed  # another task followed
+
+
+def test_a_seed_with_a_mask_gives_the_same_levels_again():
+    envs = make_vec("Unlock", 4)
+    envs.reset(seed=0)
+    mask = np.array([True, False, True, False])
+    first, infos = envs.reset(seed=7, options={"reset_mask": mask})
+    assert np.array_equal(infos["_task"], mask)
+    again, _ = envs.reset(seed=7, options={"reset_mask": mask})
+    assert np.array_equal(first["image"], again["image"])
+    other, _ = envs.reset(options={"reset_mask": mask})
+    assert not np.array_equal(again["image"][mask], other["image"][mask])
+
+
 class TestBadInput:
     def refuses(self, text, **settings):
         settings = {"tasks": "Unlock", "num_envs": 2} | settings
@@ -271,11 +311,14 @@ class TestBadInput:
         self.refuses("did you mean 'KeyCorridorS3R2'", tasks=["Unlock", "KeyCoridorS3R2"])
         self.refuses("there is version 1", tasks="MiniGrid-ObstructedMaze-Full-v0")
         self.refuses("name at least one", tasks=[])
+        self.refuses("tasks must be names", tasks=5)
+        with pytest.raises(MasteryError, match="one environment plays one task"):
+            make(["Unlock"])
         self.refuses("is there twice", tasks=["Unlock", "MiniGrid-Unlock-v0"])
         self.refuses("does not say which environment", tasks=Curriculum.load("addition-3"))
 
     def test_numbers(self):
-        for num_envs in (0, -1, 1.5, "8", None):
+        for num_envs in (0, -1, 1.5, "8", None, True):
             self.refuses("num_envs is", num_envs=num_envs)
         self.refuses("ahead is 0", ahead=0)
 
@@ -297,6 +340,8 @@ class TestBadInput:
             ([0, 0], "all probabilities are zero"),
             (["a", "b"], "must be numbers"),
             ({"Unlok": 1}, "did you mean 'Unlock'"),
+            ({"KeyCorridorS3R1": 1}, "there is no task 'KeyCorridorS3R1' here"),
+            ({5: 1}, "there is no task '5'"),
         ],
     )
     def test_probabilities(self, value, text):
@@ -330,9 +375,20 @@ class TestBadInput:
         envs = make_vec("Unlock", 2)
         with pytest.raises(MasteryError, match="seed is 'x'"):
             envs.reset(seed="x")
-        for mask in (np.zeros(2, bool), np.ones(3, bool), np.ones(2)):
-            with pytest.raises(MasteryError, match="at least one True"):
-                envs.reset(options={"reset_mask": mask})
+        envs.reset(seed=4)
+        for mask, text in (
+            (np.zeros(2, bool), "has no True"),
+            (np.ones(3, bool), r"not bool of shape \(3,\)"),
+            (np.ones(2), "not float64"),
+            ([[True], [True, False]], "must be numbers"),
+        ):
+            with pytest.raises(MasteryError, match=text):
+                envs.reset(seed=9, options={"reset_mask": mask})
+        assert envs.np_random_seed == 4  # nothing has changed
+        with pytest.raises(MasteryError, match="seed is -1"):
+            envs.reset(seed=-1)
+        with pytest.raises(MasteryError, match="options must be a dictionary"):
+            envs.reset(options=[1])
 
     def test_render(self):
         envs = make_vec("Unlock", 2)
