@@ -190,16 +190,16 @@ def test_where_there_is_no_beside_what_is_carried_is_put_down_behind():
 
 
 def test_input_that_makes_no_sense_is_refused():
-    grid = np.full((16, 16), cells.WALL_CELL, np.uint8)
-    grid[1:5, 1:5] = cells.EMPTY_CELL
-    ball = cells.BALL << 3
+    grid = np.full((16, 16), WALL_CELL, np.uint8)
+    grid[1:5, 1:5] = EMPTY_CELL
+    ball = BALL << 3
     for arguments, text in (
         ((grid.ravel(), 17, 0, ball), r"shape \(256,\)"),
         ((grid.astype(int), 17, 0, ball), "grid is int64"),
         ((grid, 999, 0, ball), "cannot stand at 999"),
         ((grid, 0, 0, ball), "cannot stand at 0"),
         ((grid, 17, 7, ball), "direction 7"),
-        ((grid, 17, 0, cells.EMPTY_CELL), "target 40"),
+        ((grid, 17, 0, EMPTY_CELL), "target 40"),
     ):
         with pytest.raises(MasteryError, match=text):
             plan(*arguments)
