@@ -14,7 +14,7 @@ demo: $(VENV)/.train  ## teach with the mastering-rate program, and write a repo
 		--against gprop-linreg,gamax-window,uniform,sequential --seeds 20 --out demo.html
 
 test: $(VENV)/.test lint  ## lint, types and every test that takes seconds
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-slow: $(VENV)/.test  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow -n auto -rP

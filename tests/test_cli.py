@@ -149,7 +149,7 @@ def test_a_curriculum_file_with_an_error_says_where(tmp_path):
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "mastery", "simulate", "random-100", "--program", "uniform",
-         "--against", "target", "--seeds", "1", "--steps", "400", "--backend", "numpy",
+         "--against", "target", "--seeds", "1", "--steps", "6000", "--backend", "numpy",
          "-o", "p.html"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
     )  # fmt: skip

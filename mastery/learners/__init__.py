@@ -1,0 +1,1 @@
+"""Learners that come with mastery: a recurrent PPO agent for MiniGrid."""
