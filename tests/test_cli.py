@@ -152,6 +152,8 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
          "--against", "target", "--seeds", "1", "--steps", "6000", "--backend", "numpy",
          "-o", "p.html"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        # a shell's background jobs ignore Ctrl-C, and so would this, were the tests run in one
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     for line in process.stdout:
         if line.startswith("[2/2]"):

@@ -16,7 +16,7 @@ The engine under it is a few functions over arrays, for loops that are compiled 
     planner     plan(): a solution of a level
     play        whole episodes, as pictures and GIFs
     package     levels to and from the `minigrid` package
-    vector      make_vec(): the engine as Gymnasium sees it
+    vector      make_vec(): the engine as Gymnasium sees it (single: one environment of it)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WHERE = {
     "decode": "vision",
     "from_package": "package",
     "generate": "levels",
-    "make": "vector",
+    "make": "single",
     "make_vec": "vector",
     "observe": "vision",
     "plan": "planner",

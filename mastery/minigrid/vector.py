@@ -1,4 +1,4 @@
-"""The engine as a `gymnasium.vector.VectorEnv`, and one environment of it as a `gymnasium.Env`."""
+"""The engine as a `gymnasium.vector.VectorEnv`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,12 +19,13 @@ from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
 from mastery.minigrid import engine
 from mastery.minigrid.actions import ACTIONS
+from mastery.minigrid.given import as_array, check_probabilities, resolve_tasks
 from mastery.minigrid.grid import Array
 from mastery.minigrid.missions import MISSIONS, mission_number
 from mastery.minigrid.play import pictures
 from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD, Outcome, act
 from mastery.minigrid.state import State
-from mastery.minigrid.tasks import TASKS, task_id
+from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import observe
 
 REWARDS = {"paper": PAPER_REWARD, "minigrid": MINIGRID_REWARD}
@@ -72,17 +72,6 @@ def make_vec(
     )
 
 
-def make(
-    task: str,
-    *,
-    reward: str = "paper",
-    observation: str = "dict",
-    render_mode: str | None = None,
-) -> MiniGridEnv:
-    """One environment as a `gymnasium.Env`; slow, as a compiled call is made for each step."""
-    return MiniGridEnv(task, reward=reward, observation=observation, render_mode=render_mode)
-
-
 class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
     """See `make_vec`. `infos["task"]` is each environment's task, a number into `envs.tasks`.
 
@@ -122,7 +111,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
             raise MasteryError(
                 f"autoreset_mode is {autoreset_mode!r}; there is {known_modes}"
             ) from None
-        self.tasks, self._ids = _resolve(tasks)
+        self.tasks, self._ids = resolve_tasks(tasks)
         self._place = np.full(len(TASKS), -1)  # from a number into TASKS to one into `tasks`
         self._place[self._ids] = np.arange(len(self._ids))
         self.num_envs, self.render_mode, self._ahead = int(num_envs), render_mode, int(ahead)
@@ -165,7 +154,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
 
     @probabilities.setter
     def probabilities(self, value: Any) -> None:
-        self._probabilities = _check_probabilities(value, self.tasks, self._ids, self.num_envs)
+        self._probabilities = check_probabilities(value, self.tasks, self._ids, self.num_envs)
         self._stale = True
 
     @property
@@ -310,7 +299,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
             raise MasteryError(f"options must be a dictionary, not {options!r}")
         if options is None or options.get("reset_mask") is None:
             return np.ones(self.num_envs, bool)
-        mask = _array("options['reset_mask']", options["reset_mask"])
+        mask = as_array("options['reset_mask']", options["reset_mask"])
         if mask.shape != (self.num_envs,) or mask.dtype != bool:
             raise MasteryError(
                 f"options['reset_mask'] must be {self.num_envs} booleans, one for each "
@@ -321,7 +310,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         return mask.copy()
 
     def _check_actions(self, actions: Any) -> NDArray[np.int32]:
-        given = _array("actions", actions)
+        given = as_array("actions", actions)
         if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
             raise MasteryError(
                 f"actions must be {self.num_envs} whole numbers, one for each environment, not "
@@ -335,55 +324,6 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
                 f"{len(ACTIONS) - 1} ({', '.join(ACTIONS)})"
             )
         return given.astype(np.int32)
-
-
-class MiniGridEnv(gymnasium.Env[Any, Any]):
-    """One environment. See `make`."""
-
-    def __init__(
-        self, task: str, *, reward: str, observation: str, render_mode: str | None
-    ) -> None:
-        if not isinstance(task, str):
-            raise MasteryError(f"one environment plays one task: give its name, not {task!r}")
-        self._envs = make_vec(
-            task,
-            1,
-            reward=reward,
-            observation=observation,
-            render_mode=render_mode,
-            autoreset_mode=AutoresetMode.DISABLED,
-            statistics=False,
-        )
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
-        self.render_mode = render_mode
-        self.observation_space = self._envs.single_observation_space
-        self.action_space = self._envs.single_action_space
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        observation, _ = self._envs.reset(seed=seed)
-        return self._first(observation), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, _ = self._envs.step(np.array([action]))
-        return (
-            self._first(observation),
-            float(reward[0]),
-            bool(terminated[0]),
-            bool(truncated[0]),
-            {},
-        )
-
-    def render(self) -> Any:
-        frames = self._envs.render()
-        return frames[0] if frames else None
-
-    def _first(self, observation: Any) -> Any:
-        if isinstance(observation, dict):
-            return {key: value[0] for key, value in observation.items()}
-        return observation[0]
 
 
 @partial(jax.jit, static_argnums=(2, 3))
@@ -411,72 +351,3 @@ def _act(state: State, actions: Array, fresh: Array, reward: int) -> tuple[State
         truncated=outcome.truncated & ~fresh,
     )
     return after, outcome, observe(after)
-
-
-def _resolve(tasks: str | Iterable[str] | Curriculum) -> tuple[tuple[str, ...], list[int]]:
-    """The names of the tasks, and their numbers."""
-    if isinstance(tasks, Curriculum):
-        missing = [name for name in tasks.names if "env" not in tasks[name].settings]
-        if missing:
-            raise MasteryError(
-                f"task {missing[0]!r} of the curriculum does not say which environment it is: "
-                'give it settings = { env = "MiniGrid-…" }'
-            )
-        names = tuple(tasks.names)
-        ids = [task_id(tasks[name].settings["env"]) for name in names]
-    else:
-        if not isinstance(tasks, Iterable):
-            raise MasteryError(f"tasks must be names or a curriculum, not {tasks!r}")
-        names = (tasks,) if isinstance(tasks, str) else tuple(str(name) for name in tasks)
-        ids = [task_id(name) for name in names]
-    if not ids:
-        raise MasteryError("there is no task: name at least one")
-    if len(set(ids)) < len(ids):
-        twice = next(name for name, n in zip(names, ids, strict=True) if ids.count(n) > 1)
-        raise MasteryError(f"task {twice!r} is there twice")
-    return names, ids
-
-
-def _array(name: str, value: Any) -> NDArray[Any]:
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError):
-        raise MasteryError(f"{name} must be numbers in one row, not {value!r}") from None
-
-
-def _check_probabilities(
-    value: Any, tasks: tuple[str, ...], ids: list[int], num_envs: int
-) -> NDArray[np.float64]:
-    """Probabilities in the order of the tasks, (tasks,) or (environments, tasks), with sum 1."""
-    if isinstance(value, Mapping):
-        given = [0.0] * len(tasks)
-        for name, p in value.items():
-            given[_find(str(name), tasks, ids)] = p
-        value = given
-    try:
-        p = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise MasteryError(f"probabilities must be numbers, not {value!r}") from None
-    if p.shape not in ((len(tasks),), (num_envs, len(tasks))):
-        raise MasteryError(
-            f"probabilities have shape {p.shape}: give one for each of the {len(tasks)} tasks, "
-            f"or a row of them for each of the {num_envs} environments"
-        )
-    if not np.isfinite(p).all() or (p < 0).any():
-        wrong = p[~np.isfinite(p) | (p < 0)][0]
-        raise MasteryError(f"a probability is {wrong}: each must be a number from 0 on")
-    most = p.max(-1, keepdims=True)
-    if (most == 0).any():
-        raise MasteryError("all probabilities are zero: at least one task must be possible")
-    p = p / most  # so that no sum overflows
-    return np.asarray(p / p.sum(-1, keepdims=True))
-
-
-def _find(name: str, tasks: tuple[str, ...], ids: list[int]) -> int:
-    """The place of a task by the name it was given, or by another name of it."""
-    if name in tasks:
-        return tasks.index(name)
-    try:
-        return ids.index(task_id(name))
-    except ValueError:  # no such task, or not one of these
-        raise MasteryError(f"there is no task {name!r} here{did_you_mean(name, tasks)}") from None

@@ -1,0 +1,72 @@
+"""One environment of the engine as a `gymnasium.Env`, for tools that want one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from mastery.errors import MasteryError
+from mastery.minigrid.vector import make_vec
+
+
+def make(
+    task: str,
+    *,
+    reward: str = "paper",
+    observation: str = "dict",
+    render_mode: str | None = None,
+) -> MiniGridEnv:
+    """One environment as a `gymnasium.Env`; slow, as a compiled call is made for each step."""
+    return MiniGridEnv(task, reward=reward, observation=observation, render_mode=render_mode)
+
+
+class MiniGridEnv(gymnasium.Env[Any, Any]):
+    """One environment. See `make`."""
+
+    def __init__(
+        self, task: str, *, reward: str, observation: str, render_mode: str | None
+    ) -> None:
+        if not isinstance(task, str):
+            raise MasteryError(f"one environment plays one task: give its name, not {task!r}")
+        self._envs = make_vec(
+            task,
+            1,
+            reward=reward,
+            observation=observation,
+            render_mode=render_mode,
+            autoreset_mode=AutoresetMode.DISABLED,
+            statistics=False,
+        )
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+        self.render_mode = render_mode
+        self.observation_space = self._envs.single_observation_space
+        self.action_space = self._envs.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        observation, _ = self._envs.reset(seed=seed)
+        return self._first(observation), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, _ = self._envs.step(np.array([action]))
+        return (
+            self._first(observation),
+            float(reward[0]),
+            bool(terminated[0]),
+            bool(truncated[0]),
+            {},
+        )
+
+    def render(self) -> Any:
+        frames = self._envs.render()
+        return frames[0] if frames else None
+
+    def _first(self, observation: Any) -> Any:
+        if isinstance(observation, dict):
+            return {key: value[0] for key, value in observation.items()}
+        return observation[0]
