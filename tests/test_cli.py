@@ -147,13 +147,14 @@ def test_a_curriculum_file_with_an_error_says_where(tmp_path):
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    # a shell's background jobs ignore Ctrl-C, and so would this, were the tests run in one
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += "from mastery.__main__ import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-m", "mastery", "simulate", "random-100", "--program", "uniform",
+        [sys.executable, "-c", code, "simulate", "random-100", "--program", "uniform",
          "--against", "target", "--seeds", "1", "--steps", "6000", "--backend", "numpy",
          "-o", "p.html"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
-        # a shell's background jobs ignore Ctrl-C, and so would this, were the tests run in one
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     for line in process.stdout:
         if line.startswith("[2/2]"):
