@@ -161,8 +161,7 @@ def simulate_command(
     """
     loaded = Curriculum.load(curriculum)
     model = _learner(learner)
-    if out and (out.is_dir() or not out.resolve().parent.is_dir()):
-        raise MasteryError(f"cannot write {out}: it must be a file in a folder that is there")
+    _check_place(out)
     names = [program, *(PROGRAMS if against.strip() == "all" else split_programs(against))]
     recipes = list(dict.fromkeys(str(Recipe.parse(name)) for name in names))
     outcomes: list[Outcome] = []
@@ -221,8 +220,7 @@ def play_command(
         typer.echo("\n".join(NAMES))
         return
     name = NAMES[task_id(task)]
-    if gif and (gif.is_dir() or not gif.resolve().parent.is_dir()):
-        raise MasteryError(f"cannot write {gif}: it must be a file in a folder that is there")
+    _check_place(gif)
     try:
         from mastery.minigrid.play import check_gif, pictures, play, write_gif
     except ModuleNotFoundError as error:
@@ -243,6 +241,12 @@ def play_command(
         with console.status("drawing"):
             write_gif(gif, pictures(episode.states, tile, view), fps)
         typer.echo(f"The GIF: {gif.resolve()}")
+
+
+def _check_place(path: Path | None) -> None:
+    """Before the work is done: is there a place for what will come of it?"""
+    if path and (path.is_dir() or not path.resolve().parent.is_dir()):
+        raise MasteryError(f"cannot write {path}: it must be a file in a folder that is there")
 
 
 def split_programs(text: str) -> list[str]:
