@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
+from mastery.errors import MasteryError
 from mastery.minigrid import engine
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import decode, seen_cells
@@ -55,11 +56,25 @@ class Settings:
     width: int = 64  # of the embedding, the memory and the heads
     actions: int = 6  # 7 with "done", which does nothing
 
+    def __post_init__(self) -> None:
+        for name, known in (("encoding", ("onehot", "raw")), ("memory", ("lstm", "none"))):
+            if getattr(self, name) not in known:
+                raise MasteryError(
+                    f"{name} is {getattr(self, name)!r}; there is {' and '.join(known)}"
+                )
+        for whole, part in (("frames", "bptt"), ("batch", "bptt")):
+            if getattr(self, whole) % getattr(self, part):
+                raise MasteryError(f"{whole} must be a multiple of {part}, {getattr(self, part)}")
+        if self.envs * self.frames % self.batch:
+            raise MasteryError(
+                f"batch is {self.batch}: the {self.envs} · {self.frames} frames of an update must "
+                "be a multiple of it"
+            )
+
 
 # the paper's appendix, and the authors' code where the paper is silent
 PAPER = Settings(
     learning_rate=1e-3,
-    normalise=True,
     clip_value=True,
     encoding="raw",
     skip=False,

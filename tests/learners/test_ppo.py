@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from mastery import MasteryError
 from mastery.learners import ppo
 from mastery.learners.ppo import PAPER, Agent, Frames, Hyper, Settings
 from mastery.minigrid import NAMES
@@ -210,3 +211,18 @@ def test_it_learns():
     assert means[0] < 0.2
     assert means[-1] > 0.5, means
     assert int(learner.envs.pool.reuse()) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"encoding": "one-hot"}, "encoding is 'one-hot'; there is onehot and raw"),
+        ({"memory": "gru"}, "memory is 'gru'"),
+        ({"bptt": 7}, "frames must be a multiple of bptt, 7"),
+        ({"batch": 100}, "batch must be a multiple of bptt"),
+        ({"batch": 2048, "envs": 24}, r"batch is 2048: the 24 · 128 frames"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, text):
+    with pytest.raises(MasteryError, match=text):
+        Settings(**settings)
