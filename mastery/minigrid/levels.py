@@ -309,7 +309,7 @@ def _door_positions(step: Array, along: Array) -> Array:
 def _pick(random: Array, n: Array | int, bits: int = 16) -> Array:
     """A whole number from 0 to n − 1, of this many random bits.
 
-    Its probabilities are equal to within n / 2^bits, one part in 5,000 at most here.
+    Its probabilities are equal to within n / 2^bits, at most one part in 4,000 here.
     """
     return (random * jnp.asarray(n, jnp.uint32) >> bits).astype(jnp.int32)
 
