@@ -39,12 +39,12 @@ class Pool(NamedTuple):
 
     levels: Level  # each field with two leading axes, (ahead, environments)
     taken: Array  # int32 (environments,): how many were taken since the last refill
-    reused: Array  # int32: over all refills, how many levels were given out a second time
+    reused_before: Array  # int32: levels given out more than once, up to the last refill
 
     def reuse(self) -> Array:
         """How many levels were given out more than once, up to now."""
         ahead = self.levels.task.shape[0]
-        return self.reused + jnp.maximum(self.taken - ahead, 0).sum(dtype=jnp.int32)
+        return self.reused_before + jnp.maximum(self.taken - ahead, 0).sum(dtype=jnp.int32)
 
 
 def reset(
@@ -107,10 +107,12 @@ def renew(state: State, pool: Pool, ended: Array) -> tuple[State, Pool]:
     return fresh, pool._replace(taken=pool.taken + ended.astype(jnp.int32))
 
 
-def _fill(key: Array, probabilities: Array, num_envs: int, ahead: int, reused: Array) -> Pool:
+def _fill(
+    key: Array, probabilities: Array, num_envs: int, ahead: int, reused_before: Array
+) -> Pool:
     which, make = jax.random.split(key)
     tasks = _choose_tasks(probabilities, jax.random.uniform(which, (ahead, num_envs), jnp.float32))
-    return Pool(generate(make, tasks), jnp.zeros(num_envs, jnp.int32), reused)
+    return Pool(generate(make, tasks), jnp.zeros(num_envs, jnp.int32), reused_before)
 
 
 def _shape(pool: Pool) -> tuple[int, int]:

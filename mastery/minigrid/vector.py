@@ -19,7 +19,7 @@ from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
 from mastery.minigrid import engine
 from mastery.minigrid.actions import ACTIONS
-from mastery.minigrid.given import as_array, check_probabilities, resolve_tasks
+from mastery.minigrid.arguments import as_array, check_probabilities, resolve_tasks
 from mastery.minigrid.grid import Array
 from mastery.minigrid.missions import MISSIONS, mission_number
 from mastery.minigrid.play import pictures
@@ -139,7 +139,6 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         self._pool: engine.Pool
         self._key: Array
         self._ended = np.zeros(self.num_envs, bool)
-        self._taken = np.zeros(self.num_envs, np.int64)
         self._began = np.zeros(self.num_envs)
         uniform = np.full(len(self.tasks), 1 / len(self.tasks))
         self._probabilities = uniform
@@ -186,7 +185,6 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
             self._pool, self._state = _reset(
                 self._next_key(), self._all_probabilities(), self.num_envs, self._ahead
             )
-            self._taken[:] = 1
             self._stale = False
         else:
             self._renew(mask)
@@ -234,12 +232,10 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _renew(self, mask: NDArray[np.bool_]) -> None:
         """Begin episodes where the mask says so, on levels that nobody has seen."""
-        if self._stale or (self._taken[mask] >= self._ahead).any():
+        if self._stale or (np.asarray(self._pool.taken)[mask] >= self._ahead).any():
             self._pool = _refill(self._next_key(), self._pool, self._all_probabilities())
-            self._taken[:] = 0
             self._stale = False
         self._state, self._pool = _renew(self.state, self._pool, mask)
-        self._taken += mask
 
     def _reset_at_once(
         self, ended: NDArray[np.bool_], observation: Any, infos: dict[str, Any], episode: Any

@@ -14,7 +14,9 @@ import pytest
 
 from mastery import MasteryError
 from mastery.minigrid import NAMES, engine
+from mastery.minigrid.cells import LOCKED
 from mastery.minigrid.engine import refill, renew, reset
+from mastery.minigrid.grid import unpack
 from mastery.minigrid.rules import N_MAX
 from mastery.minigrid.vision import observe
 
@@ -182,13 +184,16 @@ def test_runs_side_by_side_are_runs_one_by_one():
 
 
 def test_levels_do_not_depend_on_the_draw_of_their_tasks():
-    """Tasks and levels come from different random numbers: with the tasks fixed, the same key
-    gives a level that other probabilities would not have given to that task."""
-    everywhere = jit_reset(jax.random.key(0), UNIFORM, 2000, 1)[1]
-    agents = [np.asarray(everywhere.agent)[np.asarray(everywhere.task) == t] for t in (9, 10)]
-    # 1Dl and 1Dlh follow each other in the draw; if it fixed the level too, each would get its own
-    # part of the levels. The agent's cell has the same law in both.
-    assert len(set(agents[0].tolist()) & set(agents[1].tolist())) == 16
+    """Tasks and levels come from different random numbers. If they shared them, a task drawn by
+    a small number would have doors of the first colours: of six, a third of the first."""
+    p = np.zeros(18, np.float32)
+    p[[NAMES.index("ObstructedMaze-1Dl"), NAMES.index("ObstructedMaze-1Dlh")]] = 1
+    _, state = jit_reset(jax.random.key(0), p, 4000, 1)
+    first = unpack(state.grid)[np.asarray(state.task) == NAMES.index("ObstructedMaze-1Dl")]
+    colours = first[first >> 3 == LOCKED] & 7
+    assert len(colours) == len(first)
+    counts, expected = np.bincount(colours, minlength=6), len(first) / 6
+    assert (np.abs(counts - expected) < 4 * np.sqrt(expected)).all()
 
 
 @pytest.mark.parametrize("flag", ["JAX_ENABLE_X64=1", "JAX_NUMPY_DTYPE_PROMOTION=strict"])
