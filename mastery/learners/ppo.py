@@ -1,14 +1,16 @@
-"""A recurrent PPO agent on MiniGrid: one run, from top to bottom.
+"""A recurrent PPO agent: one run, from top to bottom.
 
     Settings      how it is built and trained
-    Agent         the network: view → convolutions → memory → policy and value
-    collect       play with it, on fresh levels of tasks drawn from given probabilities
+    Agent         the network: what is seen → encoder → memory → policy and value
+    collect       play with it in MiniGrid, on fresh levels of tasks drawn from given probabilities
     advantages    generalised advantage estimation
     loss          the clipped objective
     improve       epochs of minibatches
     update        all of that, once; a time-step of a teacher
 
-Nothing here knows of more than one run: `jax.vmap` over `begin` and `update` makes it many.
+Nothing here knows of more than one run: `jax.vmap` over `begin` and `update` makes it many. Other
+environments than our own MiniGrid are played in `mastery.runs.gymnasium_loop`; what they show goes
+through the same functions from `segments` on.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ import optax
 from jax import lax
 
 from mastery.errors import MasteryError
+from mastery.learners.encoders import Linear, Space, make_encoder
 from mastery.minigrid import engine
+from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD
 from mastery.minigrid.tasks import TASKS
-from mastery.minigrid.vision import decode, seen_cells
+from mastery.minigrid.vision import VIEW, seen_cells
 
 Array = Any  # a JAX array
+REWARDS = {"paper": PAPER_REWARD, "minigrid": MINIGRID_REWARD}
 
 
 @dataclass(frozen=True)
@@ -43,21 +48,27 @@ class Settings:
     learning_rate: float = 5e-4  # Adam's
     discount: float = 0.99  # γ
     gae: float = 0.95  # λ of the advantage estimation
-    entropy: float = 0.01  # weight of the policy's entropy
+    entropy: float = 0.015  # weight of the policy's entropy
     value: float = 0.5  # weight of the value's error
     clip: float = 0.2  # how far the policy may move in one update
-    gradient_norm: float = 0.5  # the longest gradient
-    reward_scale: float = 20.0  # of the rewards PPO sees; a teacher sees them as they are
-    normalise: bool = False  # advantages to mean 0 and deviation 1 in each minibatch
+    gradient_norm: float = 2.0  # the longest gradient
+    reward_scale: float = 1.0  # of the rewards PPO sees; a teacher sees them as they are
+    floor: float = 0.05  # normalised advantages are divided by their deviation, or by this if more
+    normalise: bool = True  # advantages to mean 0 and deviation 1 in each minibatch
     clip_value: bool = False  # clip the value's movement as the policy's
-    encoding: str = "onehot"  # of the view: onehot, or raw (the three numbers of each cell)
-    memory: str = "lstm"  # lstm or none
-    skip: bool = True  # the heads see the view as well as the memory
+    encoding: str = "onehot"  # of MiniGrid's cells: onehot, or raw (three numbers each)
+    memory: str = "none"  # lstm or none
+    skip: bool = True  # with an lstm: the heads see past it as well
     width: int = 64  # of the embedding, the memory and the heads
-    actions: int = 6  # 7 with "done", which does nothing
+    actions: int = 6  # of MiniGrid's; 7 with "done", which does nothing
+    reward: str = "paper"  # of a success in MiniGrid: 1 − n/n_max, or minigrid: 1 − 0.9 n/n_max
 
     def __post_init__(self) -> None:
-        for name, known in (("encoding", ("onehot", "raw")), ("memory", ("lstm", "none"))):
+        for name, known in (
+            ("encoding", ("onehot", "raw")),
+            ("memory", ("lstm", "none")),
+            ("reward", tuple(REWARDS)),
+        ):
             if getattr(self, name) not in known:
                 raise MasteryError(
                     f"{name} is {getattr(self, name)!r}; there is {' and '.join(known)}"
@@ -75,11 +86,17 @@ class Settings:
 # the paper's appendix, and the authors' code where the paper is silent
 PAPER = Settings(
     learning_rate=1e-3,
+    entropy=0.01,
+    gradient_norm=0.5,
+    reward_scale=20.0,
+    normalise=False,
     clip_value=True,
     encoding="raw",
+    memory="lstm",
     skip=False,
     actions=7,
 )
+PRESETS = {"default": Settings(), "paper": PAPER}
 
 
 class Hyper(NamedTuple):
@@ -93,94 +110,76 @@ class Hyper(NamedTuple):
     clip: Array
     gradient_norm: Array
     reward_scale: Array
+    floor: Array
 
     @classmethod
     def of(cls, settings: Settings) -> Hyper:
         return cls(*(jnp.float32(getattr(settings, name)) for name in cls._fields))
 
 
-class Linear(eqx.Module):
-    weight: Array  # (inputs, outputs)
-    bias: Array  # (outputs,)
-
-    def __init__(self, key: Array, inputs: int, outputs: int, gain: float = 1.0) -> None:
-        # the weights of each output have this length together, as in the authors' code
-        weight = jax.random.normal(key, (inputs, outputs))
-        self.weight = gain * weight / jnp.linalg.norm(weight, axis=0)
-        self.bias = jnp.zeros(outputs)
-
-    def __call__(self, x: Array) -> Array:
-        return x @ self.weight + self.bias
-
-
 class Agent(eqx.Module):
-    """View → convolutions → memory → policy and value."""
+    """What is seen → encoder → memory → policy and value. Columns all the way: (features, n)."""
 
-    convolutions: tuple[Linear, ...]
-    lstm: Linear | None
+    encoder: Any
+    lstm: tuple[Linear, Linear] | None  # gates from what is seen, and from what is remembered
     policy: tuple[Linear, Linear]
     value: tuple[Linear, Linear]
-    encoding: str = eqx.field(static=True)
     skip: bool = eqx.field(static=True)
-    width: int = eqx.field(static=True)
 
-    def __init__(self, key: Array, settings: Settings) -> None:
-        keys = iter(jax.random.split(key, 8))
+    def __init__(self, key: Array, settings: Settings, space: Space) -> None:
+        keys = iter(jax.random.split(key, 7))
         width = settings.width
-        channels = 17 if settings.encoding == "onehot" else 3
-        # 2 × 2 convolutions as matrix products of patches: the weights differ from run to run, and
-        # a convolution with a batch of weights is slow
-        sizes = ((channels, 16), (16, 32), (32, width))
-        self.convolutions = tuple(Linear(next(keys), 4 * i, o, gain=2**0.5) for i, o in sizes)
-        self.lstm = Linear(next(keys), 2 * width, 4 * width) if settings.memory == "lstm" else None
-        self.encoding, self.skip, self.width = settings.encoding, settings.skip, width
+        self.encoder = make_encoder(next(keys), space, width, settings.encoding)
+        gates = [Linear(next(keys), width, 4 * width, gain=0.5**0.5) for _ in range(2)]
+        self.lstm = (gates[0], gates[1]) if settings.memory == "lstm" else None
+        self.skip = settings.skip
         seen = 2 * width if self.lstm is not None and self.skip else width
-        last = Linear(next(keys), width, settings.actions, gain=0.01)  # nearly uniform at first
+        last = Linear(next(keys), width, space.actions, gain=0.01)  # nearly uniform at first
         self.policy = Linear(next(keys), seen, width), last
         self.value = Linear(next(keys), seen, width), Linear(next(keys), width, 1)
 
-    def embed(self, cells: Array) -> Array:
-        """Views, uint8 (..., 7, 7), to vectors (..., width)."""
-        x = _one_hot(cells) if self.encoding == "onehot" else decode(cells).astype(jnp.float32)
-        first, second, third = self.convolutions
-        x = jax.nn.relu(first(_patches(x)))
-        x = x.reshape(*x.shape[:-3], 3, 2, 3, 2, x.shape[-1]).max((-2, -4))
-        x = jax.nn.relu(second(_patches(x)))
-        x = jax.nn.relu(third(_patches(x)))
-        return x.reshape(*x.shape[:-3], self.width)
+    @property
+    def memory_size(self) -> int:
+        return 0 if self.lstm is None else self.lstm[0].bias.shape[-1] // 2
 
-    def remember(self, memory: Array, x: Array) -> tuple[Array, Array]:
-        """One step of the LSTM: new memory, (..., 2, width), and what the heads see."""
+    def remember(self, memory: Array, starts: Array, x: Array) -> tuple[Array, Array]:
+        """Frames one after the other: x (width, frames · n), the n of a frame side by side.
+
+        starts, bool (frames, n): where an episode begins, with an empty memory. New memory,
+        (memory_size, n), and what the heads see, (…, frames · n).
+        """
         if self.lstm is None:
             return memory, x
-        h, c = memory[..., 0, :], memory[..., 1, :]
-        i, f, g, o = jnp.split(self.lstm(jnp.concatenate([x, h], -1)), 4, -1)
-        c = jax.nn.sigmoid(f + 1) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-        h = jax.nn.sigmoid(o) * jnp.tanh(c)
-        return jnp.stack([h, c], -2), jnp.concatenate([h, x], -1) if self.skip else h
+        seen, remembered = self.lstm
+        h, c = jnp.split(memory, 2)
+        hs = []
+        for gates, start in zip(jnp.split(seen(x), len(starts), axis=1), starts, strict=True):
+            h, c = (jnp.where(start, 0.0, m) for m in (h, c))
+            i, f, g, o = jnp.split(gates + remembered(h), 4)
+            c = jax.nn.sigmoid(f + 1) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            hs.append(h)
+        out = jnp.concatenate(hs, axis=1)
+        return jnp.concatenate([h, c]), jnp.concatenate([out, x]) if self.skip else out
 
     def judge(self, x: Array) -> tuple[Array, Array]:
-        """Logits of the actions, and the value."""
+        """Logits of the actions, (n, actions), and values, (n,)."""
         (p1, p2), (v1, v2) = self.policy, self.value
-        return p2(jnp.tanh(p1(x))), v2(jnp.tanh(v1(x)))[..., 0]
+        return p2(jnp.tanh(p1(x))).T, v2(jnp.tanh(v1(x)))[0]
+
+    def __call__(
+        self, memory: Array, starts: Array, observation: Array
+    ) -> tuple[Array, Array, Array]:
+        """New memory, logits and values at one observation in each of n environments."""
+        memory, x = self.remember(memory, starts[None], self.encoder(observation))
+        return memory, *self.judge(x)
 
 
-def _one_hot(cells: Array) -> Array:
-    """Cells as 17 zeros and ones: eight types, six colours, three states of a door."""
-    kind, colour, state = jnp.split(decode(cells), 3, -1)
-    parts = (
-        kind == jnp.arange(8, dtype=jnp.uint8),
-        (colour == jnp.arange(6, dtype=jnp.uint8)) & (kind > 1),
-        (state == jnp.arange(3, dtype=jnp.uint8)) & (kind == 4),
-    )
-    return jnp.concatenate(parts, -1).astype(jnp.float32)
-
-
-def _patches(x: Array) -> Array:
-    """Every 2 × 2 patch of (..., height, width, channels), its four cells side by side."""
-    height, width = x.shape[-3:-1]
-    corners = [x[..., i : height - 1 + i, j : width - 1 + j, :] for i in range(2) for j in range(2)]
-    return jnp.concatenate(corners, -1)
+def choose(logits: Array, uniforms: Array) -> Array:
+    """An action for each row of logits, by a uniform in [0, 1) for each."""
+    sums = jnp.cumsum(jax.nn.softmax(logits), -1)
+    beyond = (sums <= uniforms[:, None] * sums[:, -1:]).sum(-1, dtype=jnp.int32)
+    return jnp.minimum(beyond, logits.shape[-1] - 1)
 
 
 class Environments(NamedTuple):
@@ -188,20 +187,33 @@ class Environments(NamedTuple):
 
     state: Any
     pool: engine.Pool
-    memory: Array  # (envs, 2, width)
+    memory: Array  # (memory_size, envs)
     starts: Array  # (envs,) bool: the next frame is the first of an episode
 
 
-class Frames(NamedTuple):
-    """What was seen and done, in segments: stretches of `bptt` frames of one environment."""
+class Trajectory(NamedTuple):
+    """What was seen and done, frame by frame; each (frames, envs, …)."""
 
-    cells: Array  # uint8 (segments, bptt, 7, 7)
-    starts: Array  # bool (segments, bptt): the first frame of an episode
-    action: Array  # int32 (segments, bptt)
+    observation: Array
+    starts: Array  # bool: the first frame of an episode
+    action: Array  # int32
     log_probability: Array  # of the action when it was chosen
     value: Array  # as it was judged then
+    reward: Array  # as it was given
+    ended: Array  # bool: the last frame of an episode
+    memory: Array  # (frames / bptt, memory_size, envs): before the first frame of each segment
+
+
+class Frames(NamedTuple):
+    """The same to learn from, in segments: stretches of `bptt` frames of one environment."""
+
+    observation: Array  # (segments, bptt, …)
+    starts: Array  # bool (segments, bptt)
+    action: Array
+    log_probability: Array
+    value: Array
     advantage: Array
-    memory: Array  # (segments, 2, width): before the first frame
+    memory: Array  # (segments, memory_size)
 
 
 class Played(NamedTuple):
@@ -216,63 +228,56 @@ def collect(
     agent: Agent, envs: Environments, key: Array, settings: Settings, h: Hyper
 ) -> tuple[Environments, Frames, Played]:
     """Play `frames` steps in every environment, with actions drawn from the policy."""
+    reward = REWARDS[settings.reward]
 
-    def one(envs: Environments, key: Array) -> Any:
+    def one(envs: Environments, uniforms: Array) -> Any:
         state, pool, memory, starts = envs
         cells = seen_cells(state)
-        memory, x = agent.remember(_forget(memory, starts), agent.embed(cells))
-        logits, value = agent.judge(x)
-        action = jax.random.categorical(key, logits)
-        state, pool, outcome = engine.step(state, pool, action)
+        memory, logits, value = agent(memory, starts, cells)
+        action = choose(logits, uniforms)
+        state, pool, outcome = engine.step(state, pool, action, reward)
         ended = outcome.terminated | outcome.truncated
         chosen = _log_probability(logits, action)
-        seen = (cells, starts, action, chosen, value, ended, outcome.reward, outcome.task)
-        return Environments(state, pool, memory, ended), seen
+        seen = (cells, starts, action, chosen, value, outcome.reward, ended)
+        return Environments(state, pool, memory, ended), (seen, outcome.task)
 
-    def segment(envs: Environments, keys: Array) -> Any:
+    def segment(envs: Environments, uniforms: Array) -> Any:
         before = envs.memory
-        envs, seen = lax.scan(one, envs, keys)
+        envs, seen = lax.scan(one, envs, uniforms)
         return envs, (seen, before)
 
-    segments = settings.frames // settings.bptt
-    keys = jax.random.split(key, (segments, settings.bptt))
-    envs, (seen, memory) = lax.scan(segment, envs, keys)  # each (segments, bptt, envs, …)
-    cells, starts, action, chosen, value, ended, reward, task = seen
-    after = _forget(envs.memory, envs.starts)
-    _, x = agent.remember(after, agent.embed(seen_cells(envs.state)))
-    _, last = agent.judge(x)
-
-    def in_time(x: Array) -> Array:
-        return x.reshape(settings.frames, settings.envs)
-
-    advantage = advantages(
-        in_time(reward) * h.reward_scale, in_time(value), in_time(ended), last, h.discount, h.gae
-    ).reshape(value.shape)
-
-    def by_segment(x: Array) -> Array:
-        return jnp.swapaxes(x, 1, 2).reshape(-1, settings.bptt, *x.shape[3:])
-
-    frames = Frames(
-        cells=by_segment(cells),
-        starts=by_segment(starts),
-        action=by_segment(action),
-        log_probability=by_segment(chosen),
-        value=by_segment(value),
-        advantage=by_segment(advantage),
-        memory=memory.reshape(-1, *memory.shape[2:]),
-    )
+    shape = (settings.frames // settings.bptt, settings.bptt, settings.envs)
+    envs, ((seen, task), memory) = lax.scan(segment, envs, jax.random.uniform(key, shape))
+    seen, task = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (seen, task))
+    trajectory = Trajectory(*seen, memory=memory)
+    _, _, last = agent(envs.memory, envs.starts, seen_cells(envs.state))
     which = task[..., None] == jnp.arange(len(TASKS))
     played = Played(
-        episodes=(which & ended[..., None]).sum((0, 1, 2)),
-        returns=jnp.where(which, reward[..., None], 0.0).sum((0, 1, 2)),
-        frames=which.sum((0, 1, 2)),
+        episodes=(which & trajectory.ended[..., None]).sum((0, 1)),
+        returns=jnp.where(which, trajectory.reward[..., None], 0.0).sum((0, 1)),
+        frames=which.sum((0, 1)),
     )
-    return envs, frames, played
+    return envs, segments(trajectory, last, settings, h), played
 
 
-def _forget(memory: Array, starts: Array) -> Array:
-    """An episode begins with an empty memory."""
-    return jnp.where(starts[..., None, None], 0.0, memory)
+def segments(trajectory: Trajectory, last: Array, settings: Settings, h: Hyper) -> Frames:
+    """What was played as frames to learn from; `last`: the value of what comes after it."""
+    _, starts, _, _, value, reward, ended, memory = trajectory
+    advantage = advantages(reward * h.reward_scale, value, ended, last, h.discount, h.gae)
+
+    def cut(x: Array) -> Array:
+        x = x.reshape(-1, settings.bptt, *x.shape[1:])  # (frames / bptt, bptt, envs, …)
+        return jnp.swapaxes(x, 1, 2).reshape(-1, settings.bptt, *x.shape[3:])
+
+    return Frames(
+        observation=cut(trajectory.observation),
+        starts=cut(starts),
+        action=cut(trajectory.action),
+        log_probability=cut(trajectory.log_probability),
+        value=cut(value),
+        advantage=cut(advantage),
+        memory=jnp.swapaxes(memory, 1, 2).reshape(starts.size // settings.bptt, memory.shape[1]),
+    )
 
 
 def _log_probability(logits: Array, action: Array) -> Array:
@@ -306,21 +311,22 @@ def loss(agent: Agent, frames: Frames, settings: Settings, h: Hyper) -> Array:
 
 
 def replay(agent: Agent, frames: Frames) -> tuple[Array, Array]:
-    """Logits and values of the same frames by the agent as it is now, segments being (N, bptt)."""
-    x = agent.embed(frames.cells)
-    seen = []
-    memory = frames.memory
-    for t in range(x.shape[1]):
-        memory, out = agent.remember(_forget(memory, frames.starts[:, t]), x[:, t])
-        seen.append(out)
-    return agent.judge(jnp.stack(seen, 1))
+    """Logits (N, bptt, actions) and values (N, bptt) of N segments, by the agent as it is now."""
+    n, bptt = frames.action.shape
+    in_time = jnp.swapaxes(frames.observation, 0, 1)
+    x = agent.encoder(in_time.reshape(-1, *in_time.shape[2:]))
+    _, x = agent.remember(frames.memory.T, frames.starts.T, x)
+    logits, value = agent.judge(x)
+    return jnp.swapaxes(logits.reshape(bptt, n, -1), 0, 1), value.reshape(bptt, n).T
 
 
 def ppo_loss(logits: Array, value: Array, frames: Frames, settings: Settings, h: Hyper) -> Array:
     """−E[min(ρ Â, clip(ρ, 1 − ε, 1 + ε) Â)] + c_v E[(V − R)²] − c_e E[H], to be made small."""
     advantage, target = frames.advantage, frames.advantage + frames.value
     if settings.normalise:
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        # where nothing succeeds the deviation is that of noise, which is not to be made large
+        deviation = jnp.maximum(advantage.std(), h.floor + 1e-8)
+        advantage = (advantage - advantage.mean()) / deviation
     ratio = jnp.exp(_log_probability(logits, frames.action) - frames.log_probability)
     clipped = jnp.clip(ratio, 1 - h.clip, 1 + h.clip)
     policy = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
@@ -334,6 +340,10 @@ def ppo_loss(logits: Array, value: Array, frames: Frames, settings: Settings, h:
 
 
 _adam = optax.scale_by_adam()
+
+
+def new_optimiser(agent: Agent) -> Any:
+    return _adam.init(eqx.filter(agent, eqx.is_array))
 
 
 def improve(
@@ -352,9 +362,8 @@ def improve(
         change = jax.tree.map(lambda c: -h.learning_rate * c, change)
         return (eqx.apply_updates(agent, change), optimiser), None
 
-    segments = frames.action.shape[0]
     keys = jax.random.split(key, settings.epochs)
-    order = jax.vmap(lambda k: jax.random.permutation(k, segments))(keys)
+    order = jax.vmap(lambda k: jax.random.permutation(k, len(frames.action)))(keys)
     minibatches = order.reshape(-1, settings.batch // settings.bptt)
     (agent, optimiser), _ = lax.scan(one, (agent, optimiser), minibatches)
     return agent, optimiser
@@ -372,11 +381,11 @@ class Learner(NamedTuple):
 def begin(key: Array, probabilities: Array, settings: Settings) -> Learner:
     """A new agent, and environments at the start of their first episodes."""
     key, for_agent, for_levels = jax.random.split(key, 3)
-    agent = Agent(for_agent, settings)
+    agent = Agent(for_agent, settings, Space("cells", (VIEW, VIEW), settings.actions))
     pool, state = engine.reset(for_levels, probabilities, settings.envs, settings.ahead)
-    memory = jnp.zeros((settings.envs, 2, settings.width))
+    memory = jnp.zeros((agent.memory_size, settings.envs))
     envs = Environments(state, pool, memory, jnp.ones(settings.envs, bool))
-    return Learner(agent, _adam.init(eqx.filter(agent, eqx.is_array)), envs, key)
+    return Learner(agent, new_optimiser(agent), envs, key)
 
 
 def update(

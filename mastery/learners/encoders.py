@@ -1,0 +1,170 @@
+"""What an agent sees, as a column of numbers: one encoder for each kind of observation.
+
+    Cells     MiniGrid's view, 7 × 7 cells of one byte
+    Pixels    images
+    Vectors   flat vectors
+
+Networks here work on columns: an array is (features, n), and a layer is `weight.T @ x + bias`. With
+the n frames of a minibatch side by side every matrix is wide, and everything that is done number by
+number runs along memory: on a CPU that is much faster than frame after frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from mastery.errors import MasteryError
+from mastery.minigrid.cells import DECODED
+
+Array = Any  # a JAX array
+
+
+class Space(NamedTuple):
+    """What an agent sees and what it can do."""
+
+    kind: str  # cells, pixels or vector
+    shape: tuple[int, ...]  # of an observation
+    actions: int
+
+
+class Linear(eqx.Module):
+    weight: Array  # (inputs, outputs): so laid out its gradient is the faster product on a CPU
+    bias: Array  # (outputs,)
+
+    def __init__(self, key: Array, inputs: int, outputs: int, gain: float = 1.0) -> None:
+        # the weights of each output have this length together, as in the authors' code
+        weight = jax.random.normal(key, (inputs, outputs))
+        self.weight = gain * weight / jnp.linalg.norm(weight, axis=0)
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Array) -> Array:
+        return self.weight.T @ x + self.bias[:, None]
+
+
+class Cells(eqx.Module):
+    """MiniGrid's view through three 2 × 2 convolutions, as in the authors' code."""
+
+    layers: tuple[Linear, Linear, Linear]
+    encoding: str = eqx.field(static=True)
+
+    def __init__(self, key: Array, width: int, encoding: str) -> None:
+        channels = 17 if encoding == "onehot" else 3
+        sizes = ((channels, 16), (16, 32), (32, width))
+        keys = jax.random.split(key, 3)
+        first, second, third = (
+            Linear(k, 4 * inputs, outputs, gain=2**0.5)
+            for k, (inputs, outputs) in zip(keys, sizes, strict=True)
+        )
+        self.layers, self.encoding = (first, second, third), encoding
+
+    def __call__(self, cells: Array) -> Array:
+        """uint8 (n, 7, 7) to (width, n)."""
+        cells = jnp.moveaxis(cells, 0, -1)
+        x = one_hot(cells) if self.encoding == "onehot" else jnp.stack(_decode(cells))
+        first, second, third = self.layers
+        x = _convolve(first, x.astype(jnp.float32))  # (16, 6, 6, n)
+        corners = [x[:, i::2, j::2] for i in range(2) for j in range(2)]
+        x = jax.nn.relu(jnp.maximum(*(jnp.maximum(*corners[i : i + 2]) for i in (0, 2))))
+        x = jax.nn.relu(_convolve(second, x))
+        return jax.nn.relu(_convolve(third, x))[:, 0, 0]
+
+
+def _convolve(layer: Linear, x: Array) -> Array:
+    """A 2 × 2 convolution of (channels, height, width, n) as one product of matrices.
+
+    Where the weights differ from run to run, a convolution proper is slow.
+    """
+    height, width = x.shape[1] - 1, x.shape[2] - 1
+    corners = [x[:, i : height + i, j : width + j] for i in range(2) for j in range(2)]
+    patches = jnp.concatenate(corners).reshape(4 * x.shape[0], -1)
+    return layer(patches).reshape(-1, height, width, x.shape[-1])
+
+
+def one_hot(cells: Array) -> Array:
+    """Cells as 17 zeros and ones: eight types, six colours, three states of a door; bool
+    (17, …)."""
+    kind, colour, state = _decode(cells)
+
+    def each(n: int) -> Array:
+        return jnp.arange(n, dtype=jnp.uint8).reshape(n, *[1] * cells.ndim)
+
+    parts = (kind == each(8), (colour == each(6)) & (kind > 1), (state == each(3)) & (kind == 4))
+    return jnp.concatenate(parts)
+
+
+def _decode(cells: Array) -> tuple[Array, Array, Array]:
+    """MiniGrid's numbers for the type, the colour and the state of cells."""
+    kind, colour, state = (
+        jnp.asarray(DECODED[:, i]).at[cells].get(mode="promise_in_bounds") for i in range(3)
+    )
+    return kind, colour, state
+
+
+class Pixels(eqx.Module):
+    """Images through three convolutions: those of Mnih et al. 2015 for large ones, three of 3 × 3
+    with stride 2 for small ones."""
+
+    kernels: tuple[Array, Array, Array]
+    last: Linear
+    strides: tuple[int, int, int] = eqx.field(static=True)
+
+    def __init__(self, key: Array, width: int, shape: tuple[int, ...]) -> None:
+        keys = jax.random.split(key, 4)
+        large = min(shape[:2]) >= 36
+        sizes, channels = ((8, 4, 3), (32, 64, 64)) if large else ((3, 3, 3), (16, 32, 64))
+        self.strides = (4, 2, 1) if large else (2, 2, 2)
+        kernels, inputs = [], shape[2]
+        for k, size, outputs in zip(keys, sizes, channels, strict=False):
+            scale = (2 / (size * size * inputs)) ** 0.5
+            kernels.append(scale * jax.random.normal(k, (size, size, inputs, outputs)))
+            inputs = outputs
+        self.kernels = (kernels[0], kernels[1], kernels[2])
+        features = jax.eval_shape(self._features, jax.ShapeDtypeStruct((1, *shape), jnp.float32))
+        self.last = Linear(keys[3], features.shape[1], width, gain=2**0.5)
+
+    def _features(self, x: Array) -> Array:
+        x = x.astype(jnp.float32)
+        for kernel, stride in zip(self.kernels, self.strides, strict=True):
+            layout = ("NHWC", "HWIO", "NHWC")
+            x = lax.conv_general_dilated(
+                x, kernel, (stride, stride), "SAME", dimension_numbers=layout
+            )
+            x = jax.nn.relu(x)
+        return x.reshape(x.shape[0], -1)
+
+    def __call__(self, image: Array) -> Array:
+        """(n, height, width, channels), bytes or floats, to (width, n)."""
+        scale = 255.0 if image.dtype == jnp.uint8 else 1.0
+        return jax.nn.relu(self.last(self._features(image / scale).T))
+
+
+class Vectors(eqx.Module):
+    """Flat vectors through two layers."""
+
+    layers: tuple[Linear, Linear]
+
+    def __init__(self, key: Array, width: int, inputs: int) -> None:
+        first, second = jax.random.split(key)
+        self.layers = Linear(first, inputs, width), Linear(second, width, width)
+
+    def __call__(self, x: Array) -> Array:
+        """(n, inputs) to (width, n)."""
+        first, second = self.layers
+        return jnp.tanh(second(jnp.tanh(first(x.T.astype(jnp.float32)))))
+
+
+def make_encoder(key: Array, space: Space, width: int, encoding: str) -> Cells | Pixels | Vectors:
+    """The encoder for what an agent sees."""
+    if space.kind == "cells":
+        return Cells(key, width, encoding)
+    if space.kind == "pixels":
+        return Pixels(key, width, space.shape)
+    if space.kind == "vector":
+        return Vectors(key, width, int(np.prod(space.shape)))
+    raise MasteryError(f"there is no encoder for {space.kind!r}: give cells, pixels or vector")

@@ -1,0 +1,163 @@
+"""A job: what is to be trained, as data that goes into a file and comes back the same."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from mastery.curriculum import Curriculum
+from mastery.errors import MasteryError, did_you_mean
+from mastery.learners.ppo import Hyper, Settings
+from mastery.minigrid.tasks import NAMES, task_id
+from mastery.recipe import Recipe
+
+ENVIRONMENTS = ("minigrid", "gymnasium")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One agent under one program."""
+
+    program: str
+    seed: int
+    changes: Mapping[str, float]  # settings in which it differs from the job's
+
+    @property
+    def label(self) -> str:
+        """What it has in common with the runs of other seeds."""
+        return " ".join([self.program, *(f"{k}={v:g}" for k, v in self.changes.items())])
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be trained: every program with every seed and every setting of the grid."""
+
+    curriculum: Curriculum
+    programs: tuple[str, ...] = ("mr",)
+    seeds: int = 1
+    seed: int = 0  # the first
+    frames: int = 2_000_000  # of each run, rounded up to whole chunks
+    settings: Settings = field(default_factory=Settings)
+    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # settings of several runs
+    environments: str = "auto"  # minigrid (our own, compiled) or gymnasium
+    chunk: int = 10  # updates between two points of the curves
+    evaluate_every: int = 250_000  # frames, rounded to whole chunks; 0: never
+    episodes: int = 32  # of each task in an evaluation, by each policy
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("seeds", 1), ("seed", 0), ("frames", 1), ("chunk", 1), ("evaluate_every", 0),
+            ("episodes", 1),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if not isinstance(value, int) or not least <= value < 2**62:
+                raise MasteryError(f"{name} is {value!r}; it must be a whole number from {least}")
+        if self.seed + self.seeds > 2**32:
+            raise MasteryError(f"seed is {self.seed}; seeds go up to 2³² − 1")
+        if not self.programs:
+            raise MasteryError("there is no program: give one, such as mr")
+        recipes = [str(Recipe.parse(program)) for program in self.programs]
+        object.__setattr__(self, "programs", tuple(dict.fromkeys(recipes)))
+        for name, values in self.grid.items():
+            if name not in Hyper._fields:
+                raise MasteryError(
+                    f"{name!r} cannot differ from run to run{did_you_mean(name, Hyper._fields)}"
+                )
+            if not values or len(set(values)) < len(values):
+                raise MasteryError(f"{name} has no values, or one twice: {values}")
+        for changes in self.points:
+            Settings(**{**asdict(self.settings), **changes})  # refuses what makes no sense
+        if self.environments == "auto":
+            object.__setattr__(self, "environments", _environments(self.curriculum))
+        if self.environments not in ENVIRONMENTS:
+            raise MasteryError(
+                f"environments is {self.environments!r}; there is {' and '.join(ENVIRONMENTS)}"
+            )
+
+    @property
+    def points(self) -> list[dict[str, float]]:
+        """The points of the grid; one without changes if there is no grid."""
+        values = itertools.product(*self.grid.values())
+        return [dict(zip(self.grid, point, strict=True)) for point in values]
+
+    @property
+    def runs(self) -> list[Run]:
+        seeds = range(self.seed, self.seed + self.seeds)
+        return [
+            Run(program, seed, point)
+            for program in self.programs
+            for point in self.points
+            for seed in seeds
+        ]
+
+    @property
+    def frames_of_update(self) -> int:
+        return self.settings.envs * self.settings.frames
+
+    @property
+    def chunks(self) -> int:
+        return math.ceil(self.frames / (self.frames_of_update * self.chunk))
+
+    @property
+    def updates(self) -> int:
+        return self.chunks * self.chunk
+
+    @property
+    def evaluate_chunks(self) -> int:
+        """Chunks between two evaluations; 0: there are none."""
+        each = self.frames_of_update * self.chunk
+        return max(round(self.evaluate_every / each), 1) if self.evaluate_every else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        full = [Recipe.parse(program).full for program in self.programs]
+        return plain | {
+            "curriculum": self.curriculum.to_dict(),
+            "programs": full,  # as they are now, should a default change
+            "settings": asdict(self.settings),
+            "grid": {name: list(values) for name, values in self.grid.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Job:
+        return cls(
+            **{
+                **data,
+                "curriculum": Curriculum.from_dict(data["curriculum"]),
+                "programs": tuple(data["programs"]),
+                "settings": Settings(**data["settings"]),
+                "grid": {name: tuple(values) for name, values in data["grid"].items()},
+            }
+        )
+
+
+def _environments(curriculum: Curriculum) -> str:
+    """Our own MiniGrid if it has every task of the curriculum, else Gymnasium."""
+    for name in curriculum.names:
+        env = curriculum.settings.get(name, {}).get("env")
+        if env is None:
+            raise MasteryError(
+                f"task {name!r} of {curriculum.name!r} does not say its environment; write "
+                'settings = { env = "MiniGrid-Unlock-v0" }, or any other id of Gymnasium'
+            )
+    ours = {f"MiniGrid-{name}" for name in NAMES}
+    short = [str(curriculum.settings[name]["env"]).rpartition("-v")[0] for name in curriculum.names]
+    plain = all(set(curriculum.settings[name]) <= {"env", "effort"} for name in curriculum.names)
+    return "minigrid" if plain and all(name in ours for name in short) else "gymnasium"
+
+
+def minigrid_tasks(curriculum: Curriculum) -> list[int]:
+    """The number of each task's environment in our own MiniGrid."""
+    found: dict[int, str] = {}
+    for name in curriculum.names:
+        number = task_id(str(curriculum.settings.get(name, {}).get("env")))
+        if number in found:
+            raise MasteryError(
+                f"tasks {found[number]!r} and {name!r} are the same environment, {NAMES[number]}; "
+                "keep one of them"
+            )
+        found[number] = name
+    return list(found)
