@@ -125,7 +125,7 @@ class Pixels(eqx.Module):
             kernels.append(scale * jax.random.normal(k, (size, size, inputs, outputs)))
             inputs = outputs
         self.kernels = (kernels[0], kernels[1], kernels[2])
-        features = jax.eval_shape(self._features, jax.ShapeDtypeStruct((1, *shape), jnp.float32))
+        features = jax.eval_shape(lambda: self._features(jnp.zeros((1, *shape))))
         self.last = Linear(keys[3], features.shape[1], width, gain=2**0.5)
 
     def _features(self, x: Array) -> Array:

@@ -249,7 +249,7 @@ def collect(
     shape = (settings.frames // settings.bptt, settings.bptt, settings.envs)
     envs, ((seen, task), memory) = lax.scan(segment, envs, jax.random.uniform(key, shape))
     seen, task = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (seen, task))
-    trajectory = Trajectory(*seen, memory=memory)
+    trajectory = Trajectory(*(*seen, memory))
     _, _, last = agent(envs.memory, envs.starts, seen_cells(envs.state))
     which = task[..., None] == jnp.arange(len(TASKS))
     played = Played(

@@ -35,6 +35,16 @@ DECODED[: 8 * KINDS] = np.stack(
     [np.repeat(TYPES, 8), np.tile(np.arange(8), KINDS), np.repeat(STATES, 8)], axis=-1
 )
 
+# and back: by type, colour and state; what is in a box is not seen
+_ENCODED = np.zeros((11, 8, 4), np.uint8)
+_ENCODED[tuple(DECODED[: (BOX + 1) << 3].T)] = np.arange((BOX + 1) << 3)
+
+
+def encode(image: Any) -> Any:
+    """The package's images, (…, 3), as cells, uint8 (…); NumPy only."""
+    image = np.asarray(image)
+    return _ENCODED[image[..., 0], image[..., 1], image[..., 2]]
+
 
 def kind(cell: Any) -> Any:
     return cell >> 3

@@ -46,6 +46,8 @@ class Job:
     chunk: int = 10  # updates between two points of the curves
     evaluate_every: int = 250_000  # frames, rounded to whole chunks; 0: never
     episodes: int = 32  # of each task in an evaluation, by each policy
+    stop_mastered: float | None = None  # end when every task's mastery is that in every run
+    stop_return: float | None = None  # end when every task's mean return is that in every run
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -55,6 +57,8 @@ class Job:
             value = getattr(self, name)
             if not isinstance(value, int) or not least <= value < 2**62:
                 raise MasteryError(f"{name} is {value!r}; it must be a whole number from {least}")
+        if self.stop_mastered is not None and not 0 < self.stop_mastered <= 1:
+            raise MasteryError(f"mastery is in [0, 1]: it cannot stop at {self.stop_mastered:g}")
         if self.seed + self.seeds > 2**32:
             raise MasteryError(f"seed is {self.seed}; seeds go up to 2³² − 1")
         if not self.programs:

@@ -148,7 +148,7 @@ class MiniGridLoop:
         )
         slots = max(int(recipe.settings["window"]) for recipe in recipes)
         mesh = Mesh(np.array(devices), ("runs",))
-        spread, same = PartitionSpec("runs"), PartitionSpec()
+        spread, same = PartitionSpec("runs"), PartitionSpec()  # type: ignore[no-untyped-call]
         self._sharding = NamedSharding(mesh, spread)
         self._plan = jax.device_put(jax.tree.map(_single, plan), self._sharding)
         self._keys = jax.device_put(

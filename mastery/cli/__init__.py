@@ -1,0 +1,50 @@
+"""The command line. It parses and prints; the work is callable from Python."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import mastery
+from mastery.cli.arguments import split_programs
+from mastery.cli.curricula import programs, show
+from mastery.cli.jobs import export_command, report_command, runs_command
+from mastery.cli.play import play_command
+from mastery.cli.simulate import simulate_command
+from mastery.cli.train import train_command
+
+__all__ = ["app", "split_programs"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Decide what a learner trains on next: mastering-rate curriculum learning.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mastery {mastery.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("train")(train_command)
+app.command("report")(report_command)
+app.command("runs")(runs_command)
+app.command("export")(export_command)
+app.command("play")(play_command)
+app.command("simulate")(simulate_command)
+app.command("show")(show)
+app.command("programs")(programs)

@@ -1,0 +1,64 @@
+"""What several commands share: the console, arguments, and how they are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from mastery.curriculum import shipped
+from mastery.errors import MasteryError
+
+console = Console()
+
+CurriculumArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|FILE",
+        help=f"A curriculum: a .toml or .json file, random-N, or one of {', '.join(shipped())}.",
+    ),
+]
+
+
+def check_place(path: Path | None) -> None:
+    """Before the work is done: is there a place for what will come of it?"""
+    if path and (path.is_dir() or not path.resolve().parent.is_dir()):
+        raise MasteryError(f"cannot write {path}: it must be a file in a folder that is there")
+
+
+def split_programs(text: str) -> list[str]:
+    """`mr:delta=0.8,window=20,uniform` is two programs: a setting belongs to what is before it."""
+    found: list[str] = []
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        if found and "=" in item and ":" not in item:
+            found[-1] += f",{item}"
+        else:
+            found.append(item)
+    return found
+
+
+def split_settings(items: Iterable[str]) -> dict[str, list[str]]:
+    """`["a=1", "b=2,3"]` to `{"a": ["1"], "b": ["2", "3"]}`."""
+    found: dict[str, list[str]] = {}
+    for item in items:
+        key, equals, values = item.partition("=")
+        key = key.strip()
+        if not equals or not values.strip():
+            raise MasteryError(f"{item!r} is not of the form setting=value")
+        if key in found:
+            raise MasteryError(f"{key!r} is set twice; write {key}=first,second for several values")
+        found[key] = [value.strip() for value in values.split(",")]
+    return found
+
+
+def read_count(text: str) -> int:
+    """`2M`, `500k`, `1.5M` or `2_000_000` as a whole number."""
+    match = re.fullmatch(r"([\d_]+(?:\.\d+)?(?:e\d+)?)\s*([kKmMgGbB]?)", text.strip())
+    if not match:
+        raise MasteryError(f"{text!r} is not a number of frames; write 2M, 500k or 2000000")
+    factor = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9}[match[2].lower()]
+    return round(float(match[1]) * factor)

@@ -1,0 +1,79 @@
+"""`mastery show` and `mastery programs`: what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from mastery.checkpoint import replace_file
+from mastery.cli.arguments import CurriculumArgument, console
+from mastery.curriculum import Curriculum
+from mastery.draw import curriculum_svg, curriculum_text
+from mastery.recipe import PARTS, PROGRAMS, SETTINGS, Recipe
+from mastery.teacher import Teacher
+
+
+def show(
+    curriculum: CurriculumArgument,
+    svg: Annotated[Path | None, typer.Option(help="Also draw it into this SVG file.")] = None,
+    teacher: Annotated[
+        Path | None, typer.Option(help="A saved teacher, whose mastery is shown.")
+    ] = None,
+) -> None:
+    """Check a curriculum and draw it.
+
+    [dim]mastery show obstructed-maze[/dim]
+    [dim]mastery show my.toml --svg my.svg[/dim]
+    """
+    loaded = Curriculum.load(curriculum)
+    known = Teacher.load(teacher, loaded).mastery if teacher else None
+    typer.echo(curriculum_text(loaded, known))
+    if svg:
+        replace_file(svg, [curriculum_svg(loaded, known).encode()])
+        typer.echo(f"\ndrawn: {svg}")
+
+
+def programs(
+    name: Annotated[str | None, typer.Argument(help="One program, to see only that.")] = None,
+) -> None:
+    """List the programs, what they are made of, and their settings.
+
+    A program is written as its name, or with settings: [bold]mr:delta=0.8,window=20[/bold]. Any
+    part can be exchanged as well: [bold]mr:progress=online,distribution=gamax[/bold].
+    """
+    if name is not None:
+        recipe = Recipe.parse(name)
+        typer.echo(f"{recipe}: {PROGRAMS[recipe.name].what}\n")
+        for kind in PARTS:
+            choice = getattr(recipe, kind)
+            typer.echo(f"  {kind:<13} {choice:<18} {PARTS[kind][choice].what}")
+        typer.echo()
+        for key, value in recipe.settings.items():
+            typer.echo(f"  {key:<13} {value:<18g} {SETTINGS[key].what}")
+        return
+    table = Table(
+        "program", "progress", "attention", "distribution", "settings", "what it is", box=None
+    )
+    for program, entry in PROGRAMS.items():
+        settings = Recipe.parse(program).settings
+        text = " ".join(f"{k}={v:g}" for k, v in settings.items())
+        table.add_row(
+            f"[bold]{program}",
+            entry.progress,
+            entry.attention,
+            entry.distribution,
+            text,
+            entry.what,
+        )
+    console.print(table)
+    for kind, choices in PARTS.items():
+        console.print(f"\n[bold]{kind}=[/bold]")
+        for choice, part in choices.items():
+            console.print(f"  {choice:<18} {escape(part.what)}", highlight=False)
+    console.print("\n[bold]settings[/bold]")
+    for key, setting in SETTINGS.items():
+        console.print(f"  {key:<18} {escape(setting.what)}", highlight=False)

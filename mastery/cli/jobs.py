@@ -1,0 +1,114 @@
+"""`mastery runs`, `mastery report` and `mastery export`: what came of training jobs."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from mastery.checkpoint import replace_file
+from mastery.cli.arguments import check_place, console
+from mastery.cli.live import short
+from mastery.errors import MasteryError
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.")]
+
+
+def runs_command(
+    folder: Annotated[Path, typer.Argument(help="Where run directories are.")] = Path("runs"),
+) -> None:
+    """List the training jobs of a folder.
+
+    [dim]mastery runs[/dim]
+    """
+    from mastery.runs.results import list_jobs
+
+    if not folder.is_dir():
+        raise MasteryError(f"there is no folder {folder}; mastery train makes one")
+    jobs = list_jobs(folder)
+    if not jobs:
+        typer.echo(f"no training job in {folder}")
+        return
+    table = Table(box=None, header_style="dim")
+    for name in ("directory", "curriculum", "programs"):
+        table.add_column(name)
+    for name in ("seeds", "frames a run", "returns"):
+        table.add_column(name, justify="right")
+    table.add_column("state")
+    for job in jobs:
+        table.add_row(
+            escape(str(job.path)),
+            escape(job.curriculum),
+            escape(", ".join(job.programs)),
+            str(job.seeds),
+            f"{short(job.frames)} of {short(job.total)}",
+            "" if job.worst is None else f"{job.worst:.2f} … {job.best:.2f}",
+            escape(job.state),
+        )
+    console.print(table)
+
+
+def report_command(
+    directory: Directory,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="The HTML file.", show_default="report.html in the directory"
+        ),
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Write a page with the curves of a training job; it can be done while it trains.
+
+    [dim]mastery report runs/key-corridor-mr[/dim]
+    """
+    path = out or directory / "report.html"
+    write_report(directory, path)
+    if show:
+        webbrowser.open(path.resolve().as_uri())
+
+
+def write_report(directory: Path, path: Path) -> None:
+    from mastery.runs.report import job_page
+    from mastery.runs.results import load_results
+
+    results = load_results(directory)
+    check_place(path)
+    replace_file(path, [job_page(results).encode()])
+    typer.echo(f"The report: {path.resolve()}")
+
+
+def export_command(
+    directory: Directory,
+    csv: Annotated[Path | None, typer.Option(help="Write the curves as CSV.")] = None,
+    parquet: Annotated[Path | None, typer.Option(help="Write the curves as Parquet.")] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="Write the curves for TensorBoard into this folder.")
+    ] = None,
+) -> None:
+    """Write the curves of a training job for other tools.
+
+    [dim]mastery export runs/key-corridor-mr --csv curves.csv[/dim]
+    [dim]mastery export runs/key-corridor-mr --tensorboard logs[/dim]
+    """
+    from mastery.runs import export
+    from mastery.runs.results import load_results
+
+    wanted = (
+        (export.export_csv, csv),
+        (export.export_parquet, parquet),
+        (export.export_tensorboard, tensorboard),
+    )
+    if not any(path for _, path in wanted):
+        raise MasteryError("say what to write: --csv FILE, --parquet FILE or --tensorboard FOLDER")
+    for path in (csv, parquet):
+        check_place(path)
+    results = load_results(directory)
+    for write, path in wanted:
+        if path is not None:
+            for written in write(results, path):
+                typer.echo(f"written: {written}")

@@ -1,0 +1,134 @@
+"""The live view of a training job: in a terminal a picture that moves, else plain lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.spinner import Spinner
+from rich.table import Table
+
+from mastery.draw import bar
+
+if TYPE_CHECKING:
+    from mastery.runs.train import Progress as State
+
+SHOWN = 24  # tasks that have a line
+LINES_EVERY = 5.0  # seconds between plain lines
+
+
+@contextmanager
+def progress_view(console: Console, tasks: Sequence[str]) -> Iterator[Callable[[State], None]]:
+    """A function to call after each chunk."""
+    if not console.is_terminal:
+        typer.echo("preparing: the first compilation takes some half a minute")
+        yield _Lines(tasks)
+        return
+    waiting = Spinner("dots", "preparing: the first compilation takes some half a minute")
+    with Live(waiting, console=console, refresh_per_second=8) as live:
+        done = Progress(
+            TextColumn("[bold]{task.fields[frames]}"),
+            BarColumn(40),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TextColumn("[dim]{task.fields[left]}"),
+        )
+        row = done.add_task("", total=1.0, frames="", speed="", left="")
+        clock = _Clock()
+
+        def show(state: State) -> None:
+            done.update(
+                row,
+                completed=state.update,
+                total=state.updates,
+                frames=f"{short(state.frames)} frames",
+                speed=f"{state.speed:,.0f} frames/s",
+                left=clock.left(state),
+            )
+            live.update(Group(done, _table(tasks, state)))
+
+        yield show
+
+
+def _table(tasks: Sequence[str], state: State) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("task")
+    table.add_column("mastery")
+    for name in ("", "return", "share of training"):
+        table.add_column(name, justify="right")
+    for i, name in enumerate(tasks[:SHOWN]):
+        m = float(state.mastery[i])
+        table.add_row(
+            escape(name),
+            f"[green]{bar(m, 24)}[/green]",
+            f"{m:4.0%}",
+            _number(state.returns[i]),
+            f"{state.share[i]:.0%}",
+        )
+    if len(tasks) > SHOWN:
+        table.add_row(f"… and {len(tasks) - SHOWN} more", "", f"{state.mastery.mean():4.0%}")
+    return table
+
+
+class _Lines:
+    """Progress as plain lines, one every few seconds, and at the end."""
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        self.tasks, self.clock = tasks, _Clock()
+        self.last = -np.inf
+
+    def __call__(self, state: State) -> None:
+        left = self.clock.left(state)
+        if time.monotonic() - self.last < LINES_EVERY and state.update < state.updates:
+            return
+        self.last = time.monotonic()
+        each = "  ".join(
+            f"{name} {_number(r)}"
+            for name, r in zip(self.tasks[:SHOWN], state.returns.tolist(), strict=False)
+        )
+        typer.echo(
+            f"{short(state.frames)} frames ({state.update / state.updates:.0%}), "
+            f"{state.speed:,.0f} frames/s, {left} | return: {each}"
+        )
+
+
+class _Clock:
+    """How long it will take, by the time since the first chunk, which was compiled as well."""
+
+    def __init__(self) -> None:
+        self.first: tuple[float, int] | None = None
+
+    def left(self, state: State) -> str:
+        now = time.monotonic()
+        if self.first is None or state.update <= self.first[1]:
+            self.first = now, state.update
+            return ""
+        began, update = self.first
+        seconds = (now - began) / (state.update - update) * (state.updates - state.update)
+        hours, rest = divmod(round(seconds), 3600)
+        text = (
+            f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+            if hours
+            else f"{rest // 60}:{rest % 60:02d}"
+        )
+        return f"{text} left"
+
+
+def _number(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.2f}"
+
+
+def short(frames: int) -> str:
+    """`1.25M`, `500k`."""
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if frames >= size:
+            return f"{frames / size:.3g}{letter}"
+    return str(frames)

@@ -1,0 +1,262 @@
+"""`mastery train`: a job from the command line, with a live view of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mastery.cli.arguments import check_place, console, read_count, split_programs, split_settings
+from mastery.cli.live import progress_view
+from mastery.curriculum import Curriculum, shipped
+from mastery.errors import MasteryError, did_you_mean
+
+if TYPE_CHECKING:
+    from mastery.runs.job import Job
+    from mastery.runs.train import Outcome
+
+
+def train_command(
+    curriculum: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME|FILE",
+            help="A curriculum whose tasks name their environments: a .toml or .json file, or one "
+            f"of {', '.join(shipped())}.",
+        ),
+    ] = None,
+    program: Annotated[
+        str, typer.Option(help="Programs, separated by commas: [bold]mr,uniform[/bold].")
+    ] = "mr",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each program.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The first run's seed.")] = 0,
+    frames: Annotated[
+        str | None, typer.Option(help="Frames of each run: 2M, 500k.", show_default="2M")
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help="The agent's settings: [bold]default[/bold] or [bold]paper[/bold].")
+    ] = "default",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A setting of the agent, as in [bold]memory=lstm[/bold]; several values make runs "
+            "of each: [bold]learning_rate=1e-3,5e-4[/bold]. [bold]--set list[/bold] shows all.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The run directory.", show_default="a new one in runs/"),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Go on with the job in this run directory; only --frames may change it."),
+    ] = None,
+    elsewhere: Annotated[
+        bool, typer.Option("--elsewhere", help="Resume on another device than before.")
+    ] = False,
+    stop_when_mastered: Annotated[
+        float | None,
+        typer.Option(help="End when the mastery of every task is that in every run, as 0.9."),
+    ] = None,
+    stop_when_return: Annotated[
+        float | None,
+        typer.Option(help="End when the mean return of every task is that in every run."),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Stop after that long; it can be resumed.")
+    ] = None,
+    evaluate_every: Annotated[
+        str, typer.Option(help="Frames between two evaluations; 0: none.")
+    ] = "250k",
+    episodes: Annotated[
+        int, typer.Option(min=1, help="Episodes of each task in an evaluation, by each policy.")
+    ] = 32,
+    environments: Annotated[
+        str,
+        typer.Option(
+            help="[bold]minigrid[/bold]: our own, compiled; [bold]gymnasium[/bold]: any, slower; "
+            "[bold]auto[/bold]: our own where it has all tasks."
+        ),
+    ] = "auto",
+    report: Annotated[
+        Path | None, typer.Option(help="Write the report into this HTML file at the end.")
+    ] = None,
+) -> None:
+    """Train agents on a curriculum, with a program that decides what they train on.
+
+    All runs (programs × seeds × settings) are trained at once, on all devices that JAX sees. Ctrl-C
+    saves and says how to go on.
+
+    [dim]mastery train blocked-unlock-pickup[/dim]
+    [dim]mastery train key-corridor --program mr,gprop-linreg,uniform --seeds 10 --frames 10M[/dim]
+    [dim]mastery train --resume runs/key-corridor-mr[/dim]
+    """
+    if set_ and "list" in set_:
+        _list_settings(preset)
+        return
+    check_place(report)
+    with _jax():
+        from mastery.runs.train import resume as resume_job
+        from mastery.runs.train import train
+    command = shlex.join(["mastery", *sys.argv[1:]])
+    shared: dict[str, Any] = {"command": command, "minutes": minutes}
+    if resume is not None:
+        if curriculum is not None or out is not None:
+            raise MasteryError("--resume goes on with the job as it was: give it no curriculum")
+        from mastery.runs.store import read_job
+
+        job = read_job(resume)
+        if frames is not None:
+            job = replace(job, frames=read_count(frames))
+        with _progress(job) as show:
+            outcome = resume_job(
+                resume,
+                frames=None if frames is None else job.frames,
+                elsewhere=elsewhere,
+                report=show,
+                **shared,
+            )
+    else:
+        if curriculum is None:
+            raise MasteryError(
+                "give a curriculum, such as blocked-unlock-pickup, or --resume and a run directory"
+            )
+        job = _job(
+            Curriculum.load(curriculum),
+            programs=tuple(split_programs(program)),
+            seeds=seeds,
+            seed=seed,
+            frames=read_count(frames or "2M"),
+            environments=environments,
+            evaluate_every=read_count(evaluate_every),
+            episodes=episodes,
+            stop_mastered=stop_when_mastered,
+            stop_return=stop_when_return,
+            preset=preset,
+            changes=split_settings(set_ or []),
+        )
+        directory = out or _new_directory(job)
+        with _progress(job) as show:
+            outcome = train(job, directory, report=show, **shared)
+    _say_end(outcome, job, report)
+
+
+def _job(curriculum: Curriculum, preset: str, changes: dict[str, list[str]], **rest: Any) -> Job:
+    from mastery.learners.ppo import PRESETS, Settings
+    from mastery.runs.job import Job
+
+    if preset not in PRESETS:
+        raise MasteryError(f"there is no preset {preset!r}{did_you_mean(preset, PRESETS)}")
+    kinds = {f.name: f.type for f in fields(Settings)}
+    chosen: dict[str, Any] = {}
+    grid: dict[str, tuple[float, ...]] = {}
+    for name, texts in changes.items():
+        if name not in kinds:
+            raise MasteryError(f"the agent has no setting {name!r}{did_you_mean(name, kinds)}")
+        values = tuple(_read(name, str(kinds[name]), text) for text in texts)
+        if len(values) == 1:
+            chosen[name] = values[0]
+        else:
+            grid[name] = values
+    return Job(curriculum, settings=replace(PRESETS[preset], **chosen), grid=grid, **rest)
+
+
+def _read(name: str, kind: str, text: str) -> Any:
+    """The value of a setting."""
+    try:
+        if kind == "bool":
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+                text.lower()
+            ]
+        return {"int": int, "float": float, "str": str}[kind](text)
+    except (KeyError, ValueError):
+        wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind]
+        raise MasteryError(f"{name}={text} is not {wanted}") from None
+
+
+def _list_settings(preset: str) -> None:
+    with _jax():
+        from mastery.learners import ppo
+    if preset not in ppo.PRESETS:
+        raise MasteryError(f"there is no preset {preset!r}{did_you_mean(preset, ppo.PRESETS)}")
+    chosen = ppo.PRESETS[preset]
+    source = Path(ppo.__file__).read_text(encoding="utf-8")
+    for f in fields(ppo.Settings):
+        line = next(x for x in source.splitlines() if x.startswith(f"    {f.name}: {f.type} = "))
+        several = " (may differ from run to run)" if f.name in ppo.Hyper._fields else ""
+        typer.echo(
+            f"{f.name + '=' + str(getattr(chosen, f.name)):<24} {line.partition('# ')[2]}{several}"
+        )
+
+
+@contextmanager
+def _jax() -> Iterator[None]:
+    """What needs JAX: a missing one is said in a line, and what it compiles is kept."""
+    try:
+        import jax
+
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("jax", "equinox", "optax"):
+            raise
+        raise MasteryError("training needs JAX: pip install 'mastery[train]'") from None
+    if jax.config.values["jax_compilation_cache_dir"] is None:
+        # for this kind of processor: what was compiled for another one must not be taken
+        words = [jax.__version__, *(f"{d.platform} {d.device_kind}" for d in jax.devices()[:1])]
+        cpu = Path("/proc/cpuinfo")
+        if cpu.exists():
+            words += [x for x in cpu.read_text().split("\n") if x.startswith("flags")][:1]
+        name = hashlib.sha256("|".join(words).encode()).hexdigest()[:16]
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update(  # type: ignore[no-untyped-call]
+            "jax_compilation_cache_dir", str(cache / "mastery" / name)
+        )
+
+
+def _new_directory(job: Job) -> Path:
+    names = "+".join(program.partition(":")[0] for program in job.programs)
+    return Path("runs") / f"{job.curriculum.name}-{names[:40]}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+@contextmanager
+def _progress(job: Job) -> Iterator[Any]:
+    runs = len(job.runs)
+    typer.echo(
+        f"{job.curriculum.name}: {len(job.curriculum)} tasks, {', '.join(job.programs)}, "
+        f"{runs} {'run' if runs == 1 else 'runs at once'}, "
+        f"{job.updates * job.frames_of_update:,} frames each"
+    )
+    with progress_view(console, job.curriculum.names) as show:
+        yield show
+
+
+def _say_end(outcome: Outcome, job: Job, report: Path | None) -> None:
+    for note in outcome.notes:
+        typer.echo(f"note: {note}", err=True)
+    where = shlex.quote(str(outcome.directory))
+    if outcome.ended:
+        typer.echo(f"Done: {outcome.ended}.")
+    else:
+        frames = outcome.update * job.frames_of_update
+        typer.echo(
+            f"Stopped after {frames:,} of {job.updates * job.frames_of_update:,} frames a run; all "
+            f"is saved. Go on with\n  mastery train --resume {where}"
+        )
+    if report is not None:
+        from mastery.cli.jobs import write_report
+
+        write_report(outcome.directory, report)
+    else:
+        typer.echo(f"Look at it with\n  mastery report {where}")
+    if outcome.interrupted:
+        raise typer.Exit(130)

@@ -1,0 +1,148 @@
+"""load_agent(): a trained policy, to be used from Python.
+
+agent = mastery.load_agent("runs/key-corridor-mr")
+observation, _ = env.reset()
+agent.reset()
+action = agent.act(observation)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery import checkpoint
+from mastery.errors import CheckpointError, MasteryError
+from mastery.learners.encoders import Space
+from mastery.learners.ppo import Agent, choose
+from mastery.runs.job import Job, Run
+from mastery.runs.store import KIND, connect, read_job
+
+PREFIX = "learner.agent."  # of the names of an agent's arrays in a checkpoint
+
+
+class TrainedAgent:
+    """A policy with its memory.
+
+    Give `act` one observation, or several of as many environments side by side; `reset` empties the
+    memory, at the start of an episode.
+    """
+
+    def __init__(self, agent: Agent, space: Space, job: Job, run: Run, seed: int = 0) -> None:
+        self.agent, self.space, self.job, self.run = agent, space, job, run
+        self._random = np.random.default_rng(seed)
+        self._call = jax.jit(lambda agent, *given: agent(*given))
+        self.reset()
+
+    def reset(self, where: Any = None) -> None:
+        """Forget: everything, or in the environments where this is true."""
+        if where is None or self._memory is None:
+            self._memory: Any = None
+        else:
+            self._memory = jnp.where(jnp.asarray(where, bool), 0.0, self._memory)
+
+    def act(self, observation: Any, greedy: bool = False) -> Any:
+        """The action for an observation as the environment gives it: a number, or an array of
+        numbers for a batch of observations. It is drawn from the policy, or the likeliest."""
+        batch, single = self._batch(observation)
+        n = len(batch)
+        if self._memory is None:
+            self._memory = jnp.zeros((self.agent.memory_size, n))
+        if self._memory.shape[1] != n:
+            raise MasteryError(
+                f"there were {self._memory.shape[1]} observations, and now there are {n}; "
+                "reset() comes before another number of environments"
+            )
+        self._memory, logits, _ = self._call(self.agent, self._memory, np.zeros(n, bool), batch)
+        uniforms = self._random.random(n, np.float32)
+        action = logits.argmax(-1) if greedy else choose(logits, uniforms)
+        return int(action[0]) if single else np.asarray(action)
+
+    def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
+        """An observation as the network takes it, with an axis of environments; and whether it
+        came without one."""
+        if self.space.kind == "cells":
+            image = observation["image"] if isinstance(observation, Mapping) else observation
+            image = np.asarray(image)
+            if image.shape[-3:] != (*self.space.shape, 3):
+                raise MasteryError(
+                    f"an observation has shape {image.shape}; this agent sees MiniGrid's images, "
+                    "(7, 7, 3), or several of them"
+                )
+            encoded = cells.encode(image)
+        else:
+            encoded = self._encode(observation)
+        single = encoded.ndim == len(self.space.shape)
+        return encoded[None] if single else encoded, single
+
+
+def load_agent(directory: str | Path, run: int | None = None, seed: int = 0) -> TrainedAgent:
+    """The agent of a training job, as its last good checkpoint has it.
+
+    run: which of its runs, counted from 0 in the order of `mastery report`; by default the one with
+    the highest mean return in the last evaluation. seed: of the actions it draws.
+    """
+    job = read_job(directory)
+    runs = job.runs
+    if run is None:
+        run = _best(directory)
+    if not 0 <= run < len(runs):
+        raise MasteryError(f"there is no run {run}: {directory} has runs 0 to {len(runs) - 1}")
+    arrays = _last_arrays(Path(directory))
+    space = _space(job)
+    like = jax.eval_shape(lambda key: Agent(key, job.settings, space), jax.random.key(0))
+    paths, structure = jax.tree_util.tree_flatten_with_path(eqx.filter(like, _is_array))
+    names = [PREFIX + jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths]
+    if any(name not in arrays for name in names):
+        raise CheckpointError(
+            f"the checkpoint in {directory} holds another agent than the job says"
+        )
+    leaves = [jnp.asarray(arrays[name][run]) for name in names]
+    agent = eqx.combine(jax.tree.unflatten(structure, leaves), like)
+    return TrainedAgent(agent, space, job, runs[run], seed)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.ShapeDtypeStruct)
+
+
+def _best(directory: str | Path) -> int:
+    db = connect(directory)
+    try:
+        row = db.execute(
+            "SELECT run FROM evaluation WHERE policy = 'sampled' AND step = "
+            "(SELECT max(step) FROM evaluation) GROUP BY run ORDER BY avg(return) DESC, run LIMIT 1"
+        ).fetchone()
+    finally:
+        db.close()
+    return int(row[0]) if row else 0
+
+
+def _last_arrays(directory: Path) -> dict[str, NDArray[Any]]:
+    db = connect(directory)
+    try:
+        rows = db.execute("SELECT file FROM checkpoints ORDER BY step DESC").fetchall()
+    finally:
+        db.close()
+    error: MasteryError = MasteryError(f"{directory} has no checkpoint yet; train it for longer")
+    for (name,) in rows:
+        try:
+            return checkpoint.read(directory / "checkpoints" / name, KIND)[1]
+        except CheckpointError as damaged:
+            error = damaged
+    raise error
+
+
+def _space(job: Job) -> Space:
+    """What the agents of a job see and do."""
+    if job.environments == "minigrid":
+        return Space("cells", (7, 7), job.settings.actions)
+    from mastery.runs.gymnasium_loop import space_of
+
+    return space_of(job)

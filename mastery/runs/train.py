@@ -1,0 +1,251 @@
+"""Train a job, from begin to end, or on from where it was stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.errors import MasteryError
+from mastery.runs.job import Job
+from mastery.runs.loop import Evaluation, Loop, Metrics
+from mastery.runs.store import Store, hardware, totals, versions
+
+RECENT = 5  # chunks over which the returns that are shown, and that may end a job, are averaged
+CHECKPOINT_SECONDS = 30.0
+
+
+class Progress(NamedTuple):
+    """How a job stands; the arrays are means over runs, one number a task."""
+
+    update: int
+    updates: int
+    frames: int  # of all runs together
+    seconds: float  # of training, from the first session on
+    speed: float  # frames a second in the last chunk
+    mastery: NDArray[np.float64]
+    returns: NDArray[np.float64]  # NaN where no episode has ended lately
+    share: NDArray[np.float64]  # of the frames of the last chunk
+    evaluation: Evaluation | None  # if there was one after this chunk
+
+
+Report = Callable[[Progress], None]
+Recent = deque[tuple[NDArray[np.int64], NDArray[np.float64]]]
+
+
+class Outcome(NamedTuple):
+    """How a call of `train` or `resume` came to its end."""
+
+    directory: Path
+    update: int
+    ended: str | None  # why the job is over; None: it can be resumed
+    interrupted: bool  # by Ctrl-C, or a polite kill
+    notes: list[str]
+
+
+def train(
+    job: Job,
+    directory: str | Path,
+    *,
+    command: str = "",
+    minutes: float | None = None,
+    report: Report | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Outcome:
+    """Train a new job, and keep everything in a new directory.
+
+    It ends after `job.frames` frames of each run, or earlier by what the job says; after so many
+    minutes, or on Ctrl-C, it stops, and `resume` goes on from there.
+    """
+    with Store(directory, job) as store:
+        return _train(store, command, minutes, report, checkpoint_seconds)
+
+
+def resume(
+    directory: str | Path,
+    *,
+    frames: int | None = None,
+    elsewhere: bool = False,
+    command: str = "",
+    minutes: float | None = None,
+    report: Report | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Outcome:
+    """Go on with a job, bit for bit as if it had not been stopped.
+
+    frames: a new end. elsewhere: go on although the device is another one, or the versions are;
+    then the numbers may differ in their last digits from those of the uninterrupted job.
+    """
+    with Store(directory) as store:
+        _check_place(store, elsewhere)
+        if frames is not None and frames != store.job.frames:
+            changed = dataclasses.replace(store.job, frames=frames)
+            done = store.step
+            if changed.updates < done:
+                raise MasteryError(
+                    f"{directory} has trained {done * store.job.frames_of_update:,} frames "
+                    "already; give more than that"
+                )
+            store.change(changed)
+        if store.ended is not None:
+            return Outcome(store.directory, store.step, store.ended, False, store.notes)
+        return _train(store, command, minutes, report, checkpoint_seconds)
+
+
+def _check_place(store: Store, elsewhere: bool) -> None:
+    """Bit for bit needs the same device and the same versions."""
+    before = store.last_hardware()
+    if before is None or elsewhere:
+        return
+    here = hardware()
+    if before["device"] != here["device"]:
+        raise MasteryError(
+            f"{store.directory} was trained on {before['device']!r}, and here is "
+            f"{here['device']!r}: it would not go on bit for bit; go back to that device, or give "
+            "--elsewhere to go on all the same"
+        )
+    now = versions()
+    changed = [
+        f"{name} {old} → {now.get(name, 'none')}"
+        for name, old in before["versions"].items()
+        if now.get(name) != old
+    ]
+    if changed:
+        store.notes.append(f"other versions than before: {', '.join(changed)}; digits may differ")
+
+
+def make_loop(job: Job) -> Loop:
+    """The loop for a job's environments."""
+    if job.environments == "minigrid":
+        from mastery.runs.minigrid_loop import MiniGridLoop
+
+        return MiniGridLoop(job)
+    try:
+        from mastery.runs.gymnasium_loop import GymnasiumLoop
+    except ModuleNotFoundError as error:
+        if error.name != "gymnasium":
+            raise
+        raise MasteryError(
+            "environments of Gymnasium need an extra: pip install 'mastery[minigrid]'"
+        ) from None
+    loop: Loop = GymnasiumLoop(job)
+    return loop
+
+
+def _train(
+    store: Store,
+    command: str,
+    minutes: float | None,
+    report: Report | None,
+    checkpoint_seconds: float,
+) -> Outcome:
+    job = store.job
+    loop = make_loop(job)
+    step, arrays = store.rewind()
+    store.begin_session(command)
+    carry = loop.begin() if arrays is None else loop.load(arrays)
+    del arrays
+    recent = deque(store.recent(RECENT), maxlen=RECENT)
+    before = store.seconds
+    started = saved = time.monotonic()
+    ended: str | None = None
+    with _interrupts() as interrupted:
+        while ended is None and step < job.updates:
+            chunk_began = time.monotonic()
+            carry, metrics = loop.advance(carry)
+            step += job.chunk
+            now = time.monotonic()
+            speed = job.chunk * job.frames_of_update * len(job.runs) / (now - chunk_began)
+            recent.append(totals(metrics))
+            ended = _end(job, step, metrics, recent)
+            every = job.evaluate_chunks
+            due = every and (step // job.chunk % every == 0 or ended is not None)
+            evaluation = loop.evaluate(carry, step) if due else None
+            out_of_time = minutes is not None and time.monotonic() - started >= 60 * minutes
+            stop = ended is not None or out_of_time or bool(interrupted)
+            keep = stop or time.monotonic() - saved >= checkpoint_seconds
+            seconds = before + time.monotonic() - started
+            store.record(
+                step, seconds, metrics, evaluation, loop.save(carry) if keep else None, ended
+            )
+            if keep:
+                saved = time.monotonic()
+            if report is not None:
+                report(_progress(job, step, seconds, speed, metrics, recent, evaluation))
+            if stop:
+                break
+    return Outcome(store.directory, step, ended, bool(interrupted), store.notes)
+
+
+def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
+    """Why the job is over now, if it is."""
+    if job.stop_mastered is not None and (metrics.mastery[-1] >= job.stop_mastered).all():
+        return f"every task is mastered: {job.stop_mastered:g} or more in every run"
+    if job.stop_return is not None and len(recent) == RECENT:
+        episodes, returns = _sums(recent)
+        if (episodes > 0).all() and (returns >= job.stop_return * episodes).all():
+            return f"the mean return of every task is {job.stop_return:g} or more in every run"
+    return f"{step * job.frames_of_update:,} frames a run are done" if step >= job.updates else None
+
+
+def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Episodes and sums of their returns over the last chunks; each (runs, tasks)."""
+    episodes = np.stack([n for n, _ in recent])
+    return episodes.sum(0), np.nansum(episodes * np.stack([mean for _, mean in recent]), 0)
+
+
+def _progress(
+    job: Job,
+    step: int,
+    seconds: float,
+    speed: float,
+    metrics: Metrics,
+    recent: Recent,
+    evaluation: Evaluation | None,
+) -> Progress:
+    episodes, returns = _sums(recent)
+    with np.errstate(invalid="ignore"):
+        mean = returns.sum(0) / episodes.sum(0)
+    frames = metrics.frames.sum((0, 1))
+    return Progress(
+        update=step,
+        updates=job.updates,
+        frames=step * job.frames_of_update * len(job.runs),
+        seconds=seconds,
+        speed=speed,
+        mastery=metrics.mastery[-1].mean(0, dtype=np.float64),
+        returns=mean,
+        share=frames / frames.sum(),
+        evaluation=evaluation,
+    )
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Ctrl-C and a polite kill are noted, to stop after the chunk; a second one stops at once."""
+    noted: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+
+    def note(number: int, frame: Any) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    old = [signal.signal(number, note) for number in numbers]
+    try:
+        yield noted
+    finally:
+        for number, handler in zip(numbers, old, strict=True):
+            signal.signal(number, handler)
