@@ -9,9 +9,9 @@ BIN := $(VENV)/bin
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/.train  ## teach with the mastering-rate program, and write a report to open
-	$(BIN)/mastery simulate key-corridor --program mr \
-		--against gprop-linreg,gamax-window,uniform,sequential --seeds 20 --out demo.html
+demo: $(VENV)/.train  ## train an agent with the mastering-rate program, and write a report to open
+	$(BIN)/mastery train blocked-unlock-pickup --program mr --frames 4M \
+		--stop-when-return 0.8 --minutes 3 --evaluate-every 500k --report demo.html
 
 test: $(VENV)/.test lint  ## lint, types and every test that takes seconds
 	$(BIN)/python -m pytest -n auto --dist loadfile
@@ -31,6 +31,7 @@ format: $(VENV)/.test  ## let ruff tidy the code
 bench: $(VENV)/.test  ## speed and memory, as tables (peers are measured if they are installed)
 	$(BIN)/python benchmarks/teacher.py
 	$(BIN)/python benchmarks/environments.py
+	$(BIN)/python benchmarks/training.py
 
 pictures: $(VENV)/.test  ## draw docs/img anew
 	$(BIN)/python docs/pictures.py

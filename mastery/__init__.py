@@ -6,6 +6,10 @@ task = teacher.sample()
 teacher.update({task: 0.4})
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from mastery.check import check_program
 from mastery.curriculum import Curriculum
 from mastery.errors import (
@@ -20,6 +24,9 @@ from mastery.program import Program, ProgramLike
 from mastery.recipe import Recipe
 from mastery.task import Task
 from mastery.teacher import Teacher
+
+if TYPE_CHECKING:
+    from mastery.runs.agent import load_agent
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,4 +43,18 @@ __all__ = [
     "Task",
     "Teacher",
     "check_program",
+    "load_agent",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs JAX is imported when it is asked for."""
+    if name != "load_agent":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from mastery.runs.agent import load_agent
+    except ModuleNotFoundError as error:
+        if error.name not in ("jax", "equinox", "optax"):
+            raise
+        raise MasteryError("load_agent needs JAX: pip install 'mastery[train]'") from None
+    return load_agent

@@ -11,17 +11,9 @@ from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError
+from mastery.plot import PALETTE, STYLE, Plot, heading, quartiles, stroke, svg, unbroken
 
-# Okabe and Ito's colours, which colour-blind people can tell apart
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999999", "#B8A900")
 _NOTHING, _MASTERED = (240, 238, 232), (8, 104, 82)  # the ends of the scale of mastery
-
-_STYLE = """<style>
-.ink{fill:#1d2327}.soft{fill:#5c666d}.line{stroke:#8a949b;fill:none}.grid{stroke:#dfe3e6}
-text{font-family:ui-sans-serif,system-ui,'Segoe UI',Helvetica,Arial,sans-serif}
-@media (prefers-color-scheme:dark){.ink{fill:#e8eaec}.soft{fill:#a9b2b8}.line{stroke:#7d878e}
-.grid{stroke:#3a4147}}
-</style>"""
 
 
 def curriculum_text(curriculum: Curriculum, mastery: Mapping[str, float] | None = None) -> str:
@@ -68,7 +60,7 @@ def curriculum_svg(curriculum: Curriculum, mastery: Mapping[str, float] | None =
         raise MasteryError(f"{n} tasks are too many to draw; 2000 is the most")
     named = n <= 80
     longest = max(len(name) for name in curriculum.names)
-    width, height = (max(84, 7.4 * longest + 28), 46) if named else (14, 14)
+    width, height = (max(84, 8.8 * longest + 28), 46) if named else (14, 14)
     gap_x, gap_y = (56, 20) if named else (46, 6)
     place = _places(curriculum)
     rows = 1 + max(row for _, row in place)
@@ -79,7 +71,7 @@ def curriculum_svg(curriculum: Curriculum, mastery: Mapping[str, float] | None =
         level, row = place[i]
         return 20 + level * (width + gap_x), 20 + row * (height + gap_y)
 
-    parts = [_STYLE]
+    parts = [STYLE]
     look = 'stroke-width="1.4" marker-end="url(#tip)"' if named else 'opacity="0.35"'
     for before, after in curriculum.edges:
         (x0, y0), (x1, y1) = corner(before), corner(after)
@@ -91,7 +83,7 @@ def curriculum_svg(curriculum: Curriculum, mastery: Mapping[str, float] | None =
         )
     for i, name in enumerate(curriculum.names):
         (x, y), m = corner(i), _known(mastery, name)
-        fill, ink = _colour(m)
+        fill, ink = mastery_colour(m)
         known = "" if m is None else f", mastery {m:.0%}"
         parts.append(
             f'<g><title>{escape(name)}{known}</title><rect x="{x:.1f}" y="{y:.1f}" '
@@ -114,54 +106,53 @@ def curriculum_svg(curriculum: Curriculum, mastery: Mapping[str, float] | None =
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#8a949b"/></marker></defs>'
     )
-    return _svg(total_x, total_y, f"The order of {curriculum.name}", tip + "".join(parts))
+    return svg(total_x, total_y, f"The order of {curriculum.name}", tip + "".join(parts))
 
 
 def curves_svg(
-    curves: Mapping[str, tuple[NDArray[Any], NDArray[Any]]], x_label: str, y_label: str
+    curves: Mapping[str, tuple[NDArray[Any], NDArray[Any]]],
+    x_label: str,
+    y_label: str,
+    y_ticks: Sequence[float] = Plot.y_ticks,
+    title: str = "",
 ) -> str:
-    """One curve for each name: (x, values over repeats), drawn as median and quartiles."""
-    wide, high, left, top, right, bottom = 760, 340, 58, 16, 190, 46
+    """One curve for each name: (x, values over repeats), drawn as median and quartiles.
+
+    NaN is a gap. With a title it is a small picture, one of many, without the list of names.
+    """
     x_end = max(float(x[-1]) for x, _ in curves.values()) or 1.0
-
-    def at(x: Any, y: Any) -> str:
-        px = left + np.asarray(x) / x_end * (wide - left - right)
-        py = high - bottom - np.clip(y, 0, 1) * (high - top - bottom)
-        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(px, py, strict=True))
-
-    parts = [_STYLE]
-    for y in (0, 0.25, 0.5, 0.75, 1):
-        py = high - bottom - y * (high - top - bottom)
-        parts.append(f'<line class="grid" x1="{left}" x2="{wide - right}" y1="{py}" y2="{py}"/>')
-        parts.append(_label(left - 8, py + 4, f"{y:g}", "end"))
-    for x in _round_ticks(x_end):
-        px = left + x / x_end * (wide - left - right)
-        parts.append(_label(px, high - bottom + 20, f"{x:,.0f}", "middle"))
-    parts.append(_label((left + wide - right) / 2, high - 8, x_label, "middle"))
-    middle = (top + high - bottom) / 2
-    parts.append(
-        f'<text class="soft" font-size="13" text-anchor="middle" '
-        f'transform="translate(16 {middle}) rotate(-90)">{escape(y_label)}</text>'
-    )
+    plot = Plot(x_end, y_ticks)
+    if title:
+        plot = Plot(x_end, y_ticks, wide=320, high=196, left=44, right=14, top=34, bottom=26)
+    parts = [STYLE, heading(title) if title else "", plot.x_axis("" if title else x_label)]
+    parts.append(plot.y_axis("" if title else y_label))
     for i, (name, (x, values)) in enumerate(curves.items()):
-        low, median, up = np.quantile(values, [0.25, 0.5, 0.75], axis=1)
+        low, median, up = quartiles(values)
         colour = PALETTE[i % len(PALETTE)]
-        dash = "" if i < len(PALETTE) else ' stroke-dasharray="5 3"'
-        band = at(np.concatenate([x, x[::-1]]), np.concatenate([low, up[::-1]]))
-        parts.append(f'<polygon points="{band}" fill="{colour}" opacity="0.16"/>')
-        parts.append(
-            f'<polyline points="{at(x, median)}" fill="none" stroke="{colour}" '
-            f'stroke-width="2.4" stroke-linejoin="round"{dash}/>'
-        )
-        y = top + 16 + i * 21
-        parts.append(
-            f'<line x1="{wide - right + 16}" x2="{wide - right + 40}" y1="{y - 4}" y2="{y - 4}" '
-            f'stroke="{colour}" stroke-width="3"{dash}/>'
-        )
-        at_x = wide - right + 48
-        parts.append(f'<text class="ink" x="{at_x}" y="{y}" font-size="13">{escape(name)}</text>')
-    high = max(high, top + 16 + len(curves) * 21)
-    return _svg(wide, high, f"{y_label} over {x_label}", "".join(parts))
+        for part in unbroken(median):
+            there_and_back = np.concatenate([x[part], x[part][::-1]])
+            if values.shape[1] > 1:
+                band = plot.points(there_and_back, np.concatenate([low[part], up[part][::-1]]))
+                parts.append(f'<polygon points="{band}" fill="{colour}" opacity="0.16"/>')
+            line = plot.points(x[part], median[part])
+            if " " in line:
+                parts.append(
+                    f'<polyline points="{line}" fill="none" {stroke(i)} '
+                    f'stroke-width="{1.8 if title else 2.4}" stroke-linejoin="round"/>'
+                )
+            else:  # a line of one point cannot be seen
+                at_x, at_y = line.split(",")
+                parts.append(f'<circle cx="{at_x}" cy="{at_y}" r="3" fill="{colour}"/>')
+        if not title:
+            at, y = plot.wide - plot.right + 16, plot.top + 16 + i * 21
+            parts.append(
+                f'<line x1="{at}" x2="{at + 24}" y1="{y - 4}" y2="{y - 4}" {stroke(i)} '
+                'stroke-width="3"/>'
+                f'<text class="ink" x="{at + 32}" y="{y}" font-size="13">{escape(name)}</text>'
+            )
+    high = plot.high if title else max(plot.high, plot.top + 16 + len(curves) * 21)
+    what = f"{title}: {y_label} over {x_label}" if title else f"{y_label} over {x_label}"
+    return svg(plot.wide, high, what, "".join(parts))
 
 
 def _known(mastery: Mapping[str, float] | None, name: str) -> float | None:
@@ -170,29 +161,7 @@ def _known(mastery: Mapping[str, float] | None, name: str) -> float | None:
     return None if np.isnan(m) else m
 
 
-def _svg(width: float, height: float, title: str, inside: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(title)}">'
-        f"{inside}</svg>\n"
-    )
-
-
-def _label(x: float, y: float, text: str, anchor: str) -> str:
-    return (
-        f'<text class="soft" x="{x:.1f}" y="{y:.1f}" font-size="13" '
-        f'text-anchor="{anchor}">{escape(text)}</text>'
-    )
-
-
-def _round_ticks(end: float) -> NDArray[np.float64]:
-    """Four to eight round numbers from 0 to the end."""
-    step = 10.0 ** np.floor(np.log10(end))
-    step *= next(m for m in (0.1, 0.2, 0.25, 0.5, 1) if end / (step * m) <= 8)
-    return np.arange(0, end * 1.0001, step)
-
-
-def _colour(m: float | None) -> tuple[str, str]:
+def mastery_colour(m: float | None) -> tuple[str, str]:
     """Fill and ink for a mastery."""
     m = 0.0 if m is None else min(max(m, 0.0), 1.0)
     fill = [round(a + (b - a) * m) for a, b in zip(_NOTHING, _MASTERED, strict=True)]

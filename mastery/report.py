@@ -14,7 +14,7 @@ from mastery.simulate import Learner, Outcome
 
 KINDS = ("mastered", "learnable", "not yet learnable")
 
-_PAGE = """<!doctype html>
+PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
@@ -32,6 +32,11 @@ th,td{{text-align:right;padding:7px 10px;border-bottom:1px solid var(--line);whi
 th:first-child,td:first-child{{text-align:left}} th{{color:var(--soft);font-weight:600;font-size:13px}}
 .split{{display:flex;height:16px;min-width:150px;border-radius:8px;overflow:hidden}}
 .k0{{background:#086852}}.k1{{background:#56B4E9}}.k2{{background:#D55E00}}
+.panels{{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,240px),1fr));gap:14px 12px;margin-top:14px}}
+.panels.wide{{grid-template-columns:repeat(auto-fill,minmax(min(100%,360px),1fr))}}
+.panels svg,.key svg{{min-width:0}} .panels svg{{width:100%}}
+.key span{{white-space:nowrap;margin-right:16px}} td.left,th.left{{text-align:left}}
+small{{color:var(--soft)}} summary{{cursor:pointer;color:var(--soft)}} details{{margin-top:16px}}
 .key i{{display:inline-block;width:12px;height:12px;border-radius:4px;margin:0 5px 0 14px}}
 code{{font-size:14px}}
 </style></head><body><main>
@@ -51,18 +56,18 @@ def simulation_page(
     mean = {o.program: (o.times, o.skill.mean(axis=2)) for o in outcomes}
     share = {o.program: (o.times, (o.skill >= learner.mastered).mean(axis=2)) for o in outcomes}
     sections = [
-        _section("Time-steps to master every task", _table(outcomes) + _key()),
-        _section(
+        section("Time-steps to master every task", _table(outcomes) + _key()),
+        section(
             "How many tasks are mastered",
             f"<p class='soft'>Share of tasks with a skill of at least {learner.mastered:g}: median "
             "and quartiles over learners. A curve ends when all learners have mastered all tasks."
             "</p>" + curves_svg(share, "time-steps", "share of tasks mastered"),
         ),
-        _section("Mean skill", curves_svg(mean, "time-steps", "mean skill over tasks")),
+        section("Mean skill", curves_svg(mean, "time-steps", "mean skill over tasks")),
     ]
     if len(curriculum) <= 400:
         sections.append(
-            _section(
+            section(
                 f"The curriculum, as {escape(best.program)} leaves it",
                 curriculum_svg(curriculum, final),
                 "graph",
@@ -71,13 +76,13 @@ def simulation_page(
     seeds = len(best.steps)
     settings = ", ".join(f"{k} {v:g}" for k, v in vars(learner).items())
     sections.append(
-        _section(
+        section(
             "How this was made",
             f"<p><code>{escape(command)}</code></p><p class='soft'>Synthetic learners, not a "
             f"neural network: {settings}. Budget: {best.budget:,} time-steps.</p>",
         )
     )
-    return _PAGE.format(
+    return PAGE.format(
         title=f"Teaching {escape(curriculum.name)}",
         subtitle=f"{len(curriculum)} tasks, {seeds} synthetic learners for each program",
         sections="\n".join(sections),
@@ -89,7 +94,7 @@ def steps_text(steps: float, budget: int) -> str:
     return f"{steps:,.0f}" if math.isfinite(steps) else f"> {budget:,}"
 
 
-def _section(title: str, inside: str, kind: str = "") -> str:
+def section(title: str, inside: str, kind: str = "") -> str:
     return f'<section class="{kind}"><h2>{title}</h2>{inside}</section>'
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,42 +13,78 @@ from mastery.errors import MasteryError
 
 
 def play_command(
-    task: Annotated[
-        str, typer.Argument(help="A MiniGrid task, such as KeyCorridorS3R3; [bold]list[/bold].")
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK|DIR",
+            help="A MiniGrid task, such as KeyCorridorS3R3 ([bold]list[/bold] shows all), or a run "
+            "directory, whose trained agent plays.",
+        ),
     ],
+    task: Annotated[
+        str | None,
+        typer.Option(help="For a run directory: the task.", show_default="its last task"),
+    ] = None,
     gif: Annotated[Path | None, typer.Option(help="Write the episode as a GIF.")] = None,
     agent: Annotated[
-        str, typer.Option(help="Who plays: [bold]random[/bold] or [bold]planner[/bold].")
+        str,
+        typer.Option(help="Who plays a task: [bold]random[/bold] or [bold]planner[/bold]."),
     ] = "random",
+    run: Annotated[
+        int | None,
+        typer.Option(help="For a run directory: which run's agent.", show_default="the best"),
+    ] = None,
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="A trained agent takes its likeliest actions.")
+    ] = False,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="Of the level and of the random agent.")
+        int, typer.Option(min=0, max=2**32 - 1, help="Of the level and of the actions.")
     ] = 0,
     steps: Annotated[int, typer.Option(min=1, help="The most steps to play.")] = 300,
     fps: Annotated[float, typer.Option(help="Frames a second of the GIF.")] = 8.0,
     tile: Annotated[int, typer.Option(min=4, max=64, help="Pixels of a cell.")] = 32,
     view: Annotated[bool, typer.Option(help="Show what the agent sees beside the map.")] = True,
 ) -> None:
-    """Play an episode of a MiniGrid task.
+    """Play an episode: of a MiniGrid task, or by the agent of a training job.
 
     [dim]mastery play list[/dim]
     [dim]mastery play ObstructedMaze-Full --agent planner --gif maze.gif[/dim]
+    [dim]mastery play runs/key-corridor-mr --task S6R3 --gif out.gif[/dim]
     """
     from mastery.minigrid import NAMES, task_id
 
-    if task == "list":
+    if what == "list":
         typer.echo("\n".join(NAMES))
         return
-    name = NAMES[task_id(task)]
     check_place(gif)
+    trained = None
+    player: Any = agent
     try:
         from mastery.minigrid.play import check_gif, pictures, play, write_gif
+
+        if Path(what).is_dir():
+            from mastery.runs.agent import load_agent
+
+            trained = load_agent(what, run, seed)
+            player = partial(trained.act, greedy=greedy)
     except ModuleNotFoundError as error:
-        if error.name != "jax":
+        if error.name not in ("jax", "equinox", "optax"):
             raise
         raise MasteryError("MiniGrid needs JAX: pip install 'mastery[minigrid]'") from None
     if gif:
         check_gif(fps)
-    episode = play(name, agent, seed, steps)
+    if trained is None:
+        name = NAMES[task_id(what)]
+    else:
+        curriculum = trained.job.curriculum
+        task = task or curriculum.names[-1]
+        name = str(curriculum[task].settings["env"])
+        typer.echo(f"{trained.run.label}, seed {trained.run.seed}:")
+        if trained.job.environments != "minigrid":
+            _play_gymnasium(trained, task, seed, steps, greedy, gif, fps)
+            return
+        name = NAMES[task_id(name)]
+    episode = play(name, player, seed, steps)
     if episode.terminated:
         end = f"reached the goal, return {episode.reward:.3f}"
     elif episode.truncated:
@@ -58,4 +95,33 @@ def play_command(
     if gif:
         with console.status("drawing"):
             write_gif(gif, pictures(episode.states, tile, view), fps)
+        typer.echo(f"The GIF: {gif.resolve()}")
+
+
+def _play_gymnasium(
+    trained: Any, task: str, seed: int, steps: int, greedy: bool, gif: Path | None, fps: float
+) -> None:
+    """An episode in an environment of Gymnasium, which draws its own pictures."""
+    from mastery.minigrid.play import write_gif
+
+    frames: list[Any] = []
+    env = trained.make(task, "rgb_array" if gif else None)
+    try:
+        observation, _ = env.reset(seed=seed)
+        total, ended, count = 0.0, False, 0
+        while not ended and count < steps:
+            if gif:
+                frames.append(env.render())
+            observation, reward, terminated, truncated, _ = env.step(
+                trained.act(observation, greedy)
+            )
+            total, ended, count = total + float(reward), terminated or truncated, count + 1
+        if gif:
+            frames.append(env.render())
+    finally:
+        env.close()
+    end = "over" if ended else "not over yet; --steps shows more"
+    typer.echo(f"{task}: {count} steps, return {total:.3f}, {end}")
+    if gif:
+        write_gif(gif, frames, fps)
         typer.echo(f"The GIF: {gif.resolve()}")

@@ -21,6 +21,7 @@ from mastery.curriculum import Curriculum, shipped
 from mastery.errors import MasteryError, did_you_mean
 
 if TYPE_CHECKING:
+    from mastery.learners.ppo import Settings
     from mastery.runs.job import Job
     from mastery.runs.train import Outcome
 
@@ -43,8 +44,12 @@ def train_command(
         str | None, typer.Option(help="Frames of each run: 2M, 500k.", show_default="2M")
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="The agent's settings: [bold]default[/bold] or [bold]paper[/bold].")
-    ] = "default",
+        str,
+        typer.Option(
+            help="The agent's settings: [bold]default[/bold], [bold]explore[/bold], "
+            "[bold]paper[/bold] (the authors'), or [bold]auto[/bold]: what suits the curriculum."
+        ),
+    ] = "auto",
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,6 +80,12 @@ def train_command(
     minutes: Annotated[
         float | None, typer.Option(min=0, help="Stop after that long; it can be resumed.")
     ] = None,
+    save_every: Annotated[
+        float, typer.Option(min=0, help="Seconds between two checkpoints.")
+    ] = 30.0,
+    chunk: Annotated[
+        int, typer.Option(min=1, help="Updates between two points of the curves.")
+    ] = 10,
     evaluate_every: Annotated[
         str, typer.Option(help="Frames between two evaluations; 0: none.")
     ] = "250k",
@@ -109,7 +120,11 @@ def train_command(
         from mastery.runs.train import resume as resume_job
         from mastery.runs.train import train
     command = shlex.join(["mastery", *sys.argv[1:]])
-    shared: dict[str, Any] = {"command": command, "minutes": minutes}
+    shared: dict[str, Any] = {
+        "command": command,
+        "minutes": minutes,
+        "checkpoint_seconds": save_every,
+    }
     if resume is not None:
         if curriculum is not None or out is not None:
             raise MasteryError("--resume goes on with the job as it was: give it no curriculum")
@@ -138,6 +153,7 @@ def train_command(
             seed=seed,
             frames=read_count(frames or "2M"),
             environments=environments,
+            chunk=chunk,
             evaluate_every=read_count(evaluate_every),
             episodes=episodes,
             stop_mastered=stop_when_mastered,
@@ -152,11 +168,10 @@ def train_command(
 
 
 def _job(curriculum: Curriculum, preset: str, changes: dict[str, list[str]], **rest: Any) -> Job:
-    from mastery.learners.ppo import PRESETS, Settings
+    from mastery.learners.ppo import SUITED, Settings
     from mastery.runs.job import Job
 
-    if preset not in PRESETS:
-        raise MasteryError(f"there is no preset {preset!r}{did_you_mean(preset, PRESETS)}")
+    settings = _preset(SUITED.get(curriculum.name, "default") if preset == "auto" else preset)
     kinds = {f.name: f.type for f in fields(Settings)}
     chosen: dict[str, Any] = {}
     grid: dict[str, tuple[float, ...]] = {}
@@ -168,7 +183,15 @@ def _job(curriculum: Curriculum, preset: str, changes: dict[str, list[str]], **r
             chosen[name] = values[0]
         else:
             grid[name] = values
-    return Job(curriculum, settings=replace(PRESETS[preset], **chosen), grid=grid, **rest)
+    return Job(curriculum, settings=replace(settings, **chosen), grid=grid, **rest)
+
+
+def _preset(name: str) -> Settings:
+    from mastery.learners.ppo import PRESETS
+
+    if name not in PRESETS:
+        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, PRESETS)}")
+    return PRESETS[name]
 
 
 def _read(name: str, kind: str, text: str) -> Any:
@@ -187,9 +210,7 @@ def _read(name: str, kind: str, text: str) -> Any:
 def _list_settings(preset: str) -> None:
     with _jax():
         from mastery.learners import ppo
-    if preset not in ppo.PRESETS:
-        raise MasteryError(f"there is no preset {preset!r}{did_you_mean(preset, ppo.PRESETS)}")
-    chosen = ppo.PRESETS[preset]
+    chosen = _preset("default" if preset == "auto" else preset)
     source = Path(ppo.__file__).read_text(encoding="utf-8")
     for f in fields(ppo.Settings):
         line = next(x for x in source.splitlines() if x.startswith(f"    {f.name}: {f.type} = "))
@@ -231,10 +252,14 @@ def _new_directory(job: Job) -> Path:
 @contextmanager
 def _progress(job: Job) -> Iterator[Any]:
     runs = len(job.runs)
+    from mastery.learners.ppo import PRESETS
+
+    known = [name for name, settings in PRESETS.items() if settings == job.settings]
     typer.echo(
         f"{job.curriculum.name}: {len(job.curriculum)} tasks, {', '.join(job.programs)}, "
         f"{runs} {'run' if runs == 1 else 'runs at once'}, "
-        f"{job.updates * job.frames_of_update:,} frames each"
+        f"{job.updates * job.frames_of_update:,} frames each, "
+        f"agent: {known[0] if known else 'settings of its own'}"
     )
     with progress_view(console, job.curriculum.names) as show:
         yield show

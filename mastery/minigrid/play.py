@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from mastery.minigrid.rendering import Image, render, render_view
 from mastery.minigrid.rules import Outcome, act
 from mastery.minigrid.state import State, start
 from mastery.minigrid.tasks import TASKS, task_id
-from mastery.minigrid.vision import view, visible
+from mastery.minigrid.vision import observe, view, visible
 
 AGENTS = ("random", "planner")
 _GAP = 16  # pixels between the map and the agent's view
@@ -44,10 +44,14 @@ class Episode(NamedTuple):
         return mission(int(self.states.target[0]))
 
 
-def play(task: str, agent: str = "random", seed: int = 0, steps: int = 300) -> Episode:
-    """Play a new level of a task, by chance or by plan, to its end or for so many steps."""
+Policy = Callable[[NDArray[np.uint8]], int]  # an action for an observation, (7, 7, 3)
+
+
+def play(task: str, agent: str | Policy = "random", seed: int = 0, steps: int = 300) -> Episode:
+    """Play a new level of a task, to its end or for so many steps: by chance, by plan, or by a
+    policy of your own, which is asked for an action at each step."""
     number = task_id(task)
-    if agent not in AGENTS:
+    if not callable(agent) and agent not in AGENTS:
         raise MasteryError(f"there is no agent {agent!r}; there is {' and '.join(AGENTS)}")
     for name, given, least in (("steps", steps, 1), ("seed", seed, 0)):
         if not isinstance(given, (int, np.integer)) or not least <= given < 2**32:
@@ -55,7 +59,9 @@ def play(task: str, agent: str = "random", seed: int = 0, steps: int = 300) -> E
     steps = min(steps, TASKS[number].n_max)  # no episode is longer
     level_key, action_key = jax.random.split(jax.random.key(seed))
     state = start(_generate(level_key, jnp.int32(number)))
-    if agent == "planner":
+    if callable(agent):
+        actions = _asked(state, agent, steps)
+    elif agent == "planner":
         solution = plan(
             unpack(state.grid), int(state.agent), int(state.direction), int(state.target)
         )
@@ -80,6 +86,19 @@ def play(task: str, agent: str = "random", seed: int = 0, steps: int = 300) -> E
     )
 
 
+def _asked(state: State, policy: Policy, steps: int) -> NDArray[np.int32]:
+    """The actions of a policy, up to the end of the episode."""
+    actions = []
+    for _ in range(steps):
+        actions.append(int(policy(np.asarray(_observe(state)))))
+        state, outcome = _act(state, jnp.int32(actions[-1]))
+        if outcome.terminated | outcome.truncated:
+            break
+    return np.array(actions, np.int32)
+
+
+_observe = jax.jit(observe)
+_act = jax.jit(act)
 _generate = jax.jit(generate)
 
 

@@ -8,6 +8,7 @@ action = agent.act(observation)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +22,25 @@ from mastery import checkpoint
 from mastery.errors import CheckpointError, MasteryError
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, choose
+from mastery.minigrid import cells
+from mastery.runs.database import open_database
 from mastery.runs.job import Job, Run
-from mastery.runs.store import KIND, connect, read_job
+from mastery.runs.store import KIND, read_job
 
 PREFIX = "learner.agent."  # of the names of an agent's arrays in a checkpoint
 
 
 class TrainedAgent:
-    """A policy with its memory.
+    """A policy with its memory, which `reset` empties, at the start of an episode.
 
-    Give `act` one observation, or several of as many environments side by side; `reset` empties the
-    memory, at the start of an episode.
+    MiniGrid's agents take one observation, or those of several environments side by side.
     """
 
-    def __init__(self, agent: Agent, space: Space, job: Job, run: Run, seed: int = 0) -> None:
+    def __init__(
+        self, agent: Agent, space: Space, job: Job, run: Run, seed: int, tasks: Any
+    ) -> None:
         self.agent, self.space, self.job, self.run = agent, space, job, run
+        self._tasks = tasks  # those of Gymnasium, or None for our own MiniGrid
         self._random = np.random.default_rng(seed)
         self._call = jax.jit(lambda agent, *given: agent(*given))
         self.reset()
@@ -61,23 +66,34 @@ class TrainedAgent:
             )
         self._memory, logits, _ = self._call(self.agent, self._memory, np.zeros(n, bool), batch)
         uniforms = self._random.random(n, np.float32)
-        action = logits.argmax(-1) if greedy else choose(logits, uniforms)
-        return int(action[0]) if single else np.asarray(action)
+        action = np.asarray(logits.argmax(-1) if greedy else choose(logits, uniforms))
+        if self._tasks is not None:
+            action = action + self._tasks.first_action
+        return int(action[0]) if single else action
+
+    def make(self, task: str, render_mode: str | None = None) -> Any:
+        """A new Gymnasium environment of one of the job's tasks."""
+        number = self.job.curriculum.index(task)
+        if self._tasks is None:
+            from mastery.minigrid import make
+
+            return make(self.job.curriculum[task].settings["env"], render_mode=render_mode)
+        return self._tasks.make(number, render_mode)
 
     def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
         """An observation as the network takes it, with an axis of environments; and whether it
         came without one."""
-        if self.space.kind == "cells":
-            image = observation["image"] if isinstance(observation, Mapping) else observation
-            image = np.asarray(image)
-            if image.shape[-3:] != (*self.space.shape, 3):
-                raise MasteryError(
-                    f"an observation has shape {image.shape}; this agent sees MiniGrid's images, "
-                    "(7, 7, 3), or several of them"
-                )
-            encoded = cells.encode(image)
-        else:
-            encoded = self._encode(observation)
+        if self.space.kind != "cells":
+            encoded = self._tasks.views[0].encode(observation)
+            return encoded[None], True
+        seen = observation["image"] if isinstance(observation, Mapping) else observation
+        image = np.asarray(seen)
+        if image.shape[-3:] != (*self.space.shape, 3):
+            raise MasteryError(
+                f"an observation has shape {image.shape}; this agent sees MiniGrid's images, "
+                "(7, 7, 3), or several of them"
+            )
+        encoded = cells.encode(image)
         single = encoded.ndim == len(self.space.shape)
         return encoded[None] if single else encoded, single
 
@@ -95,7 +111,12 @@ def load_agent(directory: str | Path, run: int | None = None, seed: int = 0) -> 
     if not 0 <= run < len(runs):
         raise MasteryError(f"there is no run {run}: {directory} has runs 0 to {len(runs) - 1}")
     arrays = _last_arrays(Path(directory))
-    space = _space(job)
+    tasks, space = None, Space("cells", (7, 7), job.settings.actions)
+    if job.environments == "gymnasium":
+        from mastery.runs.gymnasium_tasks import GymnasiumTasks
+
+        tasks = GymnasiumTasks(job.curriculum, job.settings.actions)
+        space = tasks.space
     like = jax.eval_shape(lambda key: Agent(key, job.settings, space), jax.random.key(0))
     paths, structure = jax.tree_util.tree_flatten_with_path(eqx.filter(like, _is_array))
     names = [PREFIX + jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths]
@@ -105,7 +126,7 @@ def load_agent(directory: str | Path, run: int | None = None, seed: int = 0) -> 
         )
     leaves = [jnp.asarray(arrays[name][run]) for name in names]
     agent = eqx.combine(jax.tree.unflatten(structure, leaves), like)
-    return TrainedAgent(agent, space, job, runs[run], seed)
+    return TrainedAgent(agent, space, job, runs[run], seed, tasks)
 
 
 def _is_array(leaf: Any) -> bool:
@@ -113,23 +134,17 @@ def _is_array(leaf: Any) -> bool:
 
 
 def _best(directory: str | Path) -> int:
-    db = connect(directory)
-    try:
+    with open_database(Path(directory)) as db:
         row = db.execute(
             "SELECT run FROM evaluation WHERE policy = 'sampled' AND step = "
             "(SELECT max(step) FROM evaluation) GROUP BY run ORDER BY avg(return) DESC, run LIMIT 1"
         ).fetchone()
-    finally:
-        db.close()
     return int(row[0]) if row else 0
 
 
 def _last_arrays(directory: Path) -> dict[str, NDArray[Any]]:
-    db = connect(directory)
-    try:
+    with open_database(directory) as db:
         rows = db.execute("SELECT file FROM checkpoints ORDER BY step DESC").fetchall()
-    finally:
-        db.close()
     error: MasteryError = MasteryError(f"{directory} has no checkpoint yet; train it for longer")
     for (name,) in rows:
         try:
@@ -137,12 +152,3 @@ def _last_arrays(directory: Path) -> dict[str, NDArray[Any]]:
         except CheckpointError as damaged:
             error = damaged
     raise error
-
-
-def _space(job: Job) -> Space:
-    """What the agents of a job see and do."""
-    if job.environments == "minigrid":
-        return Space("cells", (7, 7), job.settings.actions)
-    from mastery.runs.gymnasium_loop import space_of
-
-    return space_of(job)

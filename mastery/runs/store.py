@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from mastery import checkpoint
 from mastery.errors import CheckpointError, MasteryError
+from mastery.runs.database import FORMAT, open_database, read_description
 from mastery.runs.job import Job
 from mastery.runs.loop import POLICIES, Evaluation, Metrics
 
-FORMAT = 1
 KIND = "mastery.runs"  # of the checkpoints
 KEEP = 2  # checkpoints
 
@@ -55,36 +55,8 @@ CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 
 def read_job(directory: str | Path) -> Job:
     """The job of a run directory."""
-    with contextlib.closing(connect(directory)) as db:
-        return _job(directory, db)
-
-
-def connect(directory: str | Path) -> sqlite3.Connection:
-    """The database of a run directory, to read from, also while a job is training."""
-    path = Path(directory) / "run.db"
-    if not path.is_file():
-        raise MasteryError(f"{directory} is not a run directory: there is no run.db in it")
-    try:
-        db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
-        db.execute("SELECT count(*) FROM sqlite_schema")
-    except sqlite3.Error as error:
-        raise CheckpointError(f"cannot read {path}: {error}") from None
-    return db
-
-
-def _job(directory: str | Path, db: sqlite3.Connection) -> Job:
-    try:
-        row = db.execute("SELECT format, job FROM job").fetchone()
-    except sqlite3.Error:
-        row = None
-    if row is None:
-        raise MasteryError(f"{directory} holds no job: it was stopped before it began; train anew")
-    if row[0] != FORMAT:
-        raise CheckpointError(
-            f"{directory} is of format {row[0]}, and this mastery reads format {FORMAT}; "
-            "use the release that wrote it"
-        )
-    return Job.from_dict(json.loads(row[1]))
+    with open_database(Path(directory)) as db:
+        return Job.from_dict(read_description(Path(directory), db)[0])
 
 
 class Store:
@@ -109,7 +81,7 @@ class Store:
                 self._db.execute("PRAGMA synchronous = FULL")
                 if job is not None:
                     self._create(job)
-                self.job = _job(self.directory, self._db)
+                self.job = Job.from_dict(read_description(self.directory, self._db)[0])
             except BaseException:
                 self._lock.close()
                 raise

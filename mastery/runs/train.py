@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.errors import MasteryError
+from mastery.errors import CheckpointError, MasteryError
 from mastery.runs.job import Job
 from mastery.runs.loop import Evaluation, Loop, Metrics
+from mastery.runs.results import RECENT
 from mastery.runs.store import Store, hardware, totals, versions
 
-RECENT = 5  # chunks over which the returns that are shown, and that may end a job, are averaged
 CHECKPOINT_SECONDS = 30.0
 
 
@@ -174,9 +174,13 @@ def _train(
             stop = ended is not None or out_of_time or bool(interrupted)
             keep = stop or time.monotonic() - saved >= checkpoint_seconds
             seconds = before + time.monotonic() - started
-            store.record(
-                step, seconds, metrics, evaluation, loop.save(carry) if keep else None, ended
-            )
+            arrays = loop.save(carry) if keep else None
+            try:
+                store.record(step, seconds, metrics, evaluation, arrays, ended)
+            except CheckpointError as error:
+                raise CheckpointError(
+                    f"{error}. Go on with: mastery train --resume {store.directory}"
+                ) from None
             if keep:
                 saved = time.monotonic()
             if report is not None:

@@ -1,0 +1,135 @@
+"""What pictures have in common: an SVG in the page's light or dark colours, and axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Okabe and Ito's colours, which colour-blind people can tell apart
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999999", "#B8A900")
+DASHES = ("", "5 3", "2 2", "9 3 2 3")  # of the lines that have the same colour
+
+STYLE = """<style>
+.ink{fill:#1d2327}.soft{fill:#5c666d}.line{stroke:#8a949b;fill:none}.grid{stroke:#dfe3e6}
+text{font-family:ui-sans-serif,system-ui,'Segoe UI',Helvetica,Arial,sans-serif}
+@media (prefers-color-scheme:dark){.ink{fill:#e8eaec}.soft{fill:#a9b2b8}.line{stroke:#7d878e}
+.grid{stroke:#3a4147}}
+</style>"""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A picture with axes, x from 0: where a number lies in it, in pixels."""
+
+    x_end: float
+    y_ticks: Sequence[float] = (0, 0.25, 0.5, 0.75, 1)  # the first and the last are its ends
+    wide: int = 760
+    high: int = 340
+    left: int = 58
+    right: int = 190
+    top: int = 16
+    bottom: int = 46
+
+    def x(self, x: Any) -> NDArray[np.float64]:
+        at: NDArray[np.float64] = np.asarray(x) / self.x_end
+        return self.left + at * (self.wide - self.left - self.right)
+
+    def y(self, y: Any) -> NDArray[np.float64]:
+        low, high = self.y_ticks[0], self.y_ticks[-1]
+        at: NDArray[np.float64] = (np.clip(y, low, high) - low) / (high - low)
+        return self.high - self.bottom - at * (self.high - self.top - self.bottom)
+
+    def points(self, x: Any, y: Any) -> str:
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(self.x(x), self.y(y), strict=True))
+
+    def x_axis(self, name: str) -> str:
+        floor = self.high - self.bottom
+        ticks = round_ticks(self.x_end, 8 if self.wide > 600 else 4)
+        parts = [label(float(self.x(x)), floor + 20, f"{x:,.10g}", "middle") for x in ticks]
+        if name:
+            middle = (self.left + self.wide - self.right) / 2
+            parts.append(label(middle, floor + 38, name, "middle"))
+        return "".join(parts)
+
+    def y_axis(self, name: str) -> str:
+        parts = []
+        for y in self.y_ticks:
+            ends, at = f'x1="{self.left}" x2="{self.wide - self.right}"', float(self.y(y))
+            parts.append(f'<line class="grid" {ends} y1="{at:.1f}" y2="{at:.1f}"/>')
+            parts.append(label(self.left - 8, at + 4, f"{y:,.10g}", "end"))
+        if name:
+            turned = f"translate(16 {(self.top + self.high - self.bottom) / 2}) rotate(-90)"
+            parts.append(
+                '<text class="soft" font-size="13" text-anchor="middle" '
+                f'transform="{turned}">{escape(name)}</text>'
+            )
+        return "".join(parts)
+
+
+def svg(width: float, height: float, title: str, inside: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(title)}">'
+        f"{inside}</svg>\n"
+    )
+
+
+def label(x: float, y: float, text: str, anchor: str) -> str:
+    return (
+        f'<text class="soft" x="{x:.1f}" y="{y:.1f}" font-size="13" '
+        f'text-anchor="{anchor}">{escape(text)}</text>'
+    )
+
+
+def heading(text: str) -> str:
+    """The title of a small picture."""
+    return f'<text class="ink" x="2" y="14" font-size="14" font-weight="600">{escape(text)}</text>'
+
+
+def stroke(i: int) -> str:
+    """How the line of the i-th name is drawn."""
+    dash = DASHES[i // len(PALETTE) % len(DASHES)]
+    return f'stroke="{PALETTE[i % len(PALETTE)]}"' + f' stroke-dasharray="{dash}"' * bool(dash)
+
+
+def round_ticks(end: float, most: int = 8) -> NDArray[np.float64]:
+    """Round numbers from 0 to the end, at most that many and the 0."""
+    return np.arange(0, end * 1.0001, _round_step(end, most))
+
+
+def range_ticks(low: float, high: float, most: int = 4) -> list[float]:
+    """Round numbers, the first not above low and the last not below high."""
+    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-300):  # all the same number, or nearly
+        low, high = low - 0.5 * max(abs(low), 1), high + 0.5 * max(abs(high), 1)
+    step = _round_step(high - low, most)
+    first, last = np.floor(low / step + 1e-6), np.ceil(high / step - 1e-6)
+    return [float(f"{step * i:.10g}") for i in np.arange(first, last + 1)]
+
+
+def _round_step(length: float, most: int) -> float:
+    size = 10.0 ** np.floor(np.log10(length))
+    return float(
+        next(
+            size * m for m in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5, 10) if length / (size * m) <= most
+        )
+    )
+
+
+def quartiles(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Lower quartile, median and upper quartile over the last axis, of what is not NaN."""
+    found = np.full((3, *values.shape[:-1]), np.nan)
+    known = ~np.isnan(values).all(axis=-1)
+    if known.any():
+        found[:, known] = np.nanquantile(values[known], [0.25, 0.5, 0.75], axis=-1)
+    return found
+
+
+def unbroken(values: NDArray[Any]) -> list[slice]:
+    """The parts without NaN, in order."""
+    known = np.concatenate([[False], ~np.isnan(values), [False]])
+    return [slice(a, b) for a, b in np.flatnonzero(np.diff(known)).reshape(-1, 2).tolist()]

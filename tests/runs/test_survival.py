@@ -1,0 +1,275 @@
+"""A job goes on after kills, full disks and damaged files, to the bit as if nothing had been.
+
+Real processes that are really killed. Each starts Python and JAX anew, so there are few of them
+here and many in the slow test.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mastery import MasteryError
+from mastery.runs.store import read_job
+
+SMALL = (
+    "train", "blocked-unlock-pickup", "--program", "mr,uniform", "--frames", "50k",
+    "--evaluate-every", "10k", "--episodes", "2", "--save-every", "0.2",
+    "--set", "envs=4", "--set", "frames=64", "--set", "batch=128", "--set", "ahead=4",
+)  # fmt: skip
+CHUNKS = 20  # of 10 updates of 4 · 64 frames
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """What is compiled once is not compiled again."""
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
+    few = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "COLUMNS": "200"}
+    return {**os.environ, **cache, **few}
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "mastery", *map(str, arguments)]
+
+
+def run(environment, *arguments, rc=0, prefix=()):
+    result = subprocess.run(
+        [*prefix, *command(*arguments)],
+        env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert result.returncode == rc, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stdout if rc == 0 else result.stderr
+
+
+def everything(directory):
+    """All that a job has found out: its curves, and the bytes of its last checkpoint."""
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db:
+        found = [
+            db.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4").fetchall()
+            for table in ("training", "evaluation")
+        ]
+        (file,) = db.execute("SELECT file FROM checkpoints ORDER BY step DESC LIMIT 1").fetchone()
+        steps = db.execute("SELECT step, frames FROM chunks ORDER BY step").fetchall()
+    return steps, found, (directory / "checkpoints" / file).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(environment, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("jobs") / "whole"
+    run(environment, *SMALL, "--out", directory)
+    found = everything(directory)
+    assert len(found[0]) == CHUNKS
+    assert len(found[1][0]) == CHUNKS * 2 * 3
+    return directory, found
+
+
+@pytest.fixture
+def half(environment, uninterrupted, tmp_path):
+    """A job that has stopped on the way, with two checkpoints."""
+    directory = tmp_path / "half"
+    run(environment, *SMALL, "--out", directory, "--minutes", "0.0001")
+    run(environment, "train", "--resume", directory, "--minutes", "0.0001")
+    assert len(list((directory / "checkpoints").glob("*.ckpt"))) == 2
+    return directory
+
+
+def go_on(environment, directory):
+    """Resume a job, or begin it if it was killed before it was written down."""
+    try:
+        read_job(directory)
+        what = command("train", "--resume", directory, "--save-every", "0.2")
+    except MasteryError:
+        what = command(*SMALL, "--out", directory)
+    return subprocess.Popen(
+        what,
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def killed(environment, directory, kills, seconds, expected, seed):
+    """Kill a job at so many random instants, and begin anew whenever it got to its end."""
+    chance = random.Random(seed)
+    ends = 0
+    while kills or not ends:
+        process = go_on(environment, directory)
+        try:
+            process.wait(chance.uniform(0, seconds) if kills else 300)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills -= 1
+            continue
+        output = process.communicate()[0]
+        assert process.returncode == 0, output
+        assert everything(directory) == expected
+        shutil.rmtree(directory)
+        ends += 1
+    return ends
+
+
+def duration(environment, directory):
+    start = time.monotonic()
+    run(environment, *SMALL, "--out", directory)
+    return time.monotonic() - start
+
+
+def test_a_job_killed_at_random_instants_ends_the_same(environment, uninterrupted, tmp_path):
+    _, expected = uninterrupted
+    seconds = duration(environment, tmp_path / "timed")
+    assert everything(tmp_path / "timed") == expected  # two equal jobs are equal to the bit
+    assert killed(environment, tmp_path / "job", 4, seconds, expected, seed=0) >= 1
+
+
+@pytest.mark.slow
+def test_a_job_killed_at_fifty_random_instants_ends_the_same(environment, uninterrupted, tmp_path):
+    _, expected = uninterrupted
+    seconds = duration(environment, tmp_path / "timed")
+    ends = killed(environment, tmp_path / "job", 50, seconds, expected, seed=1)
+    print(f"50 kills, {ends} jobs came to their end, each the same to the bit")
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(environment, uninterrupted, tmp_path):
+    directory = tmp_path / "job"
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, "
+         "signal.default_int_handler); import sys; from mastery.__main__ import main; "
+         "sys.argv[0] = 'mastery'; main()", *SMALL, "--out", str(directory)],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 240
+    while not list(directory.glob("checkpoints/*.ckpt")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode == 130, output
+    assert "all is saved" in output
+    assert f"mastery train --resume {directory}" in output
+    assert "Done" in run(environment, "train", "--resume", directory)
+    assert everything(directory) == uninterrupted[1]
+    again = run(environment, "train", "--resume", directory)
+    assert "Done: 51,200 frames a run are done." in again  # and nothing was done
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(environment, uninterrupted, half):
+    last = max((half / "checkpoints").glob("*.ckpt"))
+    content = bytearray(last.read_bytes())
+    content[len(content) // 2] ^= 1
+    last.write_bytes(content)
+    result = subprocess.run(
+        command("train", "--resume", half), env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert "is damaged" in result.stderr
+    assert "the one of update 10" in result.stderr
+    assert everything(half) == uninterrupted[1]
+
+
+def test_a_full_disk_loses_nothing(environment, uninterrupted, half):
+    """A limit on the size of files: writing fails in the midst of a checkpoint, as on a full
+    disk."""
+    before = everything(half)
+    limit = ("bash", "-c", 'ulimit -f 256; exec "$@"', "bash")
+    message = run(environment, "train", "--resume", half, rc=2, prefix=limit)
+    assert "cannot write" in message
+    assert "File too large" in message
+    assert "Go on with" in message
+    assert everything(half)[2] == before[2]
+    run(environment, "train", "--resume", half)
+    assert everything(half) == uninterrupted[1]
+
+
+def test_a_place_that_cannot_be_written_to(environment, tmp_path):
+    message = run(environment, *SMALL, "--out", "/proc/mastery-job", rc=2)
+    assert "cannot write to /proc/mastery-job" in message
+    (tmp_path / "file").write_text("")
+    assert "is a file" in run(environment, *SMALL, "--out", tmp_path / "file", rc=2)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("")
+    assert "is not empty" in run(environment, *SMALL, "--out", tmp_path / "full", rc=2)
+    message = run(environment, "train", "--resume", tmp_path / "full", rc=2)
+    assert "is not a run directory" in message
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_directory(environment, uninterrupted, tmp_path):
+    directory = tmp_path / "job"
+    shutil.copytree(uninterrupted[0], directory)
+    for path in (directory, *directory.rglob("*")):
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    message = run(environment, "train", "--resume", directory, "--frames", "90k", rc=2)
+    assert "cannot write" in message
+    assert everything(directory) == uninterrupted[1]
+
+
+def test_a_directory_in_use_and_one_that_is_taken(environment, uninterrupted, tmp_path):
+    directory, expected = uninterrupted
+    lock = sqlite3.connect(directory / "lock", isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    message = run(environment, "train", "--resume", directory, "--frames", "90k", rc=2)
+    assert "is in use: another process is training in it" in message
+    lock.close()
+    message = run(environment, *SMALL, "--out", directory, rc=2)
+    assert f"holds a job already; go on with --resume {directory}" in message
+    assert everything(directory) == expected
+
+
+def test_another_device_is_refused_unless_one_says_so(environment, uninterrupted, half):
+    with contextlib.closing(sqlite3.connect(half / "run.db")) as db, db:
+        db.execute("UPDATE sessions SET hardware = replace(hardware, 'cpu', 'NVIDIA H200')")
+        db.execute("""UPDATE sessions SET versions = replace(versions, '"jax": "', '"jax": "0.')""")
+    before = everything(half)
+    message = run(environment, "train", "--resume", half, rc=2)
+    assert "was trained on 'NVIDIA H200', and here is 'cpu'" in message
+    assert "--elsewhere" in message
+    assert everything(half) == before
+    result = subprocess.run(
+        command("train", "--resume", half, "--elsewhere", "--minutes", "0.0001"),
+        env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "other versions than before: jax 0." in result.stderr
+
+
+def test_a_job_can_be_made_longer_but_not_shorter(environment, uninterrupted, tmp_path):
+    directory = tmp_path / "job"
+    shutil.copytree(uninterrupted[0], directory)
+    message = run(environment, "train", "--resume", directory, "--frames", "10k", rc=2)
+    assert "51,200 frames already" in message
+    assert "Done" in run(environment, "train", "--resume", directory, "--frames", "53k")
+    steps, (training, _), _ = everything(directory)
+    assert steps[:CHUNKS] == uninterrupted[1][0]
+    assert len(steps) == CHUNKS + 1
+    assert training[: CHUNKS * 6] == uninterrupted[1][1][0]
+
+
+def test_the_live_view_in_a_terminal(environment, tmp_path):
+    """One line a task, in a real terminal."""
+    import pty
+
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        command(*SMALL[:-2], "--set", "ahead=4", "--frames", "5k", "--out", tmp_path / "job"),
+        env={**environment, "TERM": "xterm-256color"},
+        stdout=terminal, stderr=terminal, stdin=terminal, close_fds=True,
+    )  # fmt: skip
+    os.close(terminal)
+    output = b""
+    with contextlib.suppress(OSError):  # Linux says so at the end
+        while part := os.read(controller, 65536):
+            output += part
+    assert process.wait(timeout=240) == 0, output.decode()
+    text = output.decode()
+    for words in ("preparing", "share of training", "BlockedUnlockPickup", "frames/s", "Done"):
+        assert words in text, text
+    assert Path(tmp_path / "job" / "run.db").exists()
