@@ -53,9 +53,8 @@ def ours(job: Job, seconds: float) -> tuple[float, float]:
         if time.perf_counter() - seen[0][0] >= seconds:
             raise StopIteration
 
-    with tempfile.TemporaryDirectory() as folder:
-        with contextlib.suppress(StopIteration):
-            train(job, Path(folder) / "job", report=note)
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(StopIteration):
+        train(job, Path(folder) / "job", report=note)
     (first, frames), (last, all_frames) = seen[0], seen[-1]
     return (all_frames - frames) / (last - first), first - began
 

@@ -34,7 +34,8 @@ def runs_command(
         typer.echo(f"no training job in {folder}")
         return
     table = Table(box=None, header_style="dim")
-    for name in ("directory", "curriculum", "programs"):
+    table.add_column("directory", overflow="fold")
+    for name in ("curriculum", "programs"):
         table.add_column(name)
     for name in ("seeds", "frames a run", "returns"):
         table.add_column(name, justify="right")
@@ -45,9 +46,9 @@ def runs_command(
             escape(job.curriculum),
             escape(", ".join(job.programs)),
             str(job.seeds),
-            f"{short(job.frames)} of {short(job.total)}",
+            f"{short(job.frames)} of {short(job.total)}" if job.total else "",
             "" if job.worst is None else f"{job.worst:.2f} … {job.best:.2f}",
-            escape(job.state),
+            escape(job.state.partition(":")[0] if job.total else job.state),
         )
     console.print(table)
 
