@@ -11,7 +11,7 @@ help:  ## list the targets
 
 demo: $(VENV)/.train  ## train an agent with the mastering-rate program, and write a report to open
 	$(BIN)/mastery train blocked-unlock-pickup --program mr --frames 4M \
-		--stop-when-return 0.8 --minutes 3 --evaluate-every 500k --report demo.html
+		--stop-when-return 0.8 --minutes 4 --evaluate-every 500k --report demo.html
 
 test: $(VENV)/.test lint  ## lint, types and every test that takes seconds
 	$(BIN)/python -m pytest -n auto --dist loadfile

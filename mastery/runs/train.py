@@ -104,10 +104,10 @@ def resume(
 def _check_place(store: Store, elsewhere: bool) -> None:
     """Bit for bit needs the same device and the same versions."""
     before = store.last_hardware()
-    if before is None or elsewhere:
+    if before is None:
         return
     here = hardware()
-    if before["device"] != here["device"]:
+    if before["device"] != here["device"] and not elsewhere:
         raise MasteryError(
             f"{store.directory} was trained on {before['device']!r}, and here is "
             f"{here['device']!r}: it would not go on bit for bit; go back to that device, or give "

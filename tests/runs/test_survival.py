@@ -19,8 +19,12 @@ from pathlib import Path
 
 import pytest
 
-from mastery import MasteryError
+from mastery import Curriculum, MasteryError
+from mastery.runs.job import Job
 from mastery.runs.store import read_job
+from mastery.runs.train import resume, train
+
+CURRICULUM = Curriculum.load("blocked-unlock-pickup")
 
 SMALL = (
     "train", "blocked-unlock-pickup", "--program", "mr,uniform", "--frames", "50k",
@@ -74,14 +78,20 @@ def uninterrupted(environment, tmp_path_factory):
     return directory, found
 
 
-@pytest.fixture
-def half(environment, uninterrupted, tmp_path):
-    """A job that has stopped on the way, with two checkpoints."""
-    directory = tmp_path / "half"
+@pytest.fixture(scope="module")
+def stopped(environment, uninterrupted, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("jobs") / "half"
     run(environment, *SMALL, "--out", directory, "--minutes", "0.0001")
     run(environment, "train", "--resume", directory, "--minutes", "0.0001")
     assert len(list((directory / "checkpoints").glob("*.ckpt"))) == 2
     return directory
+
+
+@pytest.fixture
+def half(stopped, tmp_path):
+    """A job that has stopped on the way, with two checkpoints."""
+    shutil.copytree(stopped, tmp_path / "half")
+    return tmp_path / "half"
 
 
 def go_on(environment, directory):
@@ -193,12 +203,15 @@ def test_a_place_that_cannot_be_written_to(environment, tmp_path):
     message = run(environment, *SMALL, "--out", "/proc/mastery-job", rc=2)
     assert "cannot write to /proc/mastery-job" in message
     (tmp_path / "file").write_text("")
-    assert "is a file" in run(environment, *SMALL, "--out", tmp_path / "file", rc=2)
+    with pytest.raises(MasteryError, match="is a file; give a folder that is new or empty"):
+        train(Job(CURRICULUM), tmp_path / "file")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
-    assert "is not empty" in run(environment, *SMALL, "--out", tmp_path / "full", rc=2)
-    message = run(environment, "train", "--resume", tmp_path / "full", rc=2)
-    assert "is not a run directory" in message
+    with pytest.raises(MasteryError, match="is not empty"):
+        train(Job(CURRICULUM), tmp_path / "full")
+    with pytest.raises(MasteryError, match="is not a run directory"):
+        resume(tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -212,15 +225,15 @@ def test_a_read_only_directory(environment, uninterrupted, tmp_path):
     assert everything(directory) == uninterrupted[1]
 
 
-def test_a_directory_in_use_and_one_that_is_taken(environment, uninterrupted, tmp_path):
+def test_a_directory_in_use_and_one_that_is_taken(environment, uninterrupted):
     directory, expected = uninterrupted
     lock = sqlite3.connect(directory / "lock", isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     message = run(environment, "train", "--resume", directory, "--frames", "90k", rc=2)
     assert "is in use: another process is training in it" in message
     lock.close()
-    message = run(environment, *SMALL, "--out", directory, rc=2)
-    assert f"holds a job already; go on with --resume {directory}" in message
+    with pytest.raises(MasteryError, match="holds a job already; go on with --resume"):
+        train(Job(CURRICULUM), directory)
     assert everything(directory) == expected
 
 
