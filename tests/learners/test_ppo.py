@@ -13,11 +13,14 @@ import torch
 
 from mastery import MasteryError
 from mastery.learners import ppo
-from mastery.learners.ppo import PAPER, Agent, Frames, Hyper, Settings
+from mastery.learners.encoders import Space
+from mastery.learners.ppo import PAPER, Agent, Frames, Hyper, Settings, Trajectory
 from mastery.minigrid import NAMES
-from mastery.minigrid.cells import CLOSED, DECODED, RED
+from mastery.minigrid.cells import DECODED
 
 SMALL = Settings(envs=8, frames=32, batch=64, ahead=4)
+LSTM = replace(SMALL, memory="lstm")
+CELLS = Space("cells", (7, 7), 6)
 UNLOCK = np.eye(18, dtype=np.float32)[0]
 
 
@@ -63,13 +66,34 @@ def test_advantages_worked_out_by_hand():
     assert found.ravel().tolist() == [-1.25, 1.0, 6.0]
 
 
-@pytest.mark.parametrize("normalise", [True, False])
+def test_segments_worked_out_by_hand():
+    """Two environments, four frames, segments of two; what is in a frame tells which it is."""
+    settings = Settings(envs=2, frames=4, batch=4, bptt=2)
+    h = Hyper.of(replace(settings, discount=0.5, gae=0.5, reward_scale=3.0))
+    which = np.array([[10, 20], [11, 21], [12, 22], [13, 23]])
+    first, memory = which == 10, np.arange(12.0).reshape(2, 3, 2)  # (segments in time, 3, envs)
+    zeros, ended = np.zeros((4, 2)), np.zeros((4, 2), bool)
+    reward = np.array([[0.0, 0.0], [0.0, 0.0], [4.0, 0.0], [0.0, 0.0]])
+    played = Trajectory(which[..., None], first, which, which, zeros, reward, ended, memory)
+    frames = ppo.segments(played, np.zeros(2), settings, h)
+    order = [[10, 11], [20, 21], [12, 13], [22, 23]]
+    assert np.array_equal(frames.action, order)
+    assert np.array_equal(frames.log_probability, order)
+    assert np.array_equal(frames.observation[..., 0], order)
+    assert np.array_equal(frames.starts, [[True, False]] + 3 * [[False, False]])
+    assert np.array_equal(frames.memory, [[0, 2, 4], [1, 3, 5], [6, 8, 10], [7, 9, 11]])
+    # the reward of 4 counts 3 · 4 = 12, and γ λ = ¼ of that a frame before
+    assert np.array_equal(frames.advantage, [[0.75, 3.0], [0.0, 0.0], [12.0, 0.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("floor", [None, 0.05, 3.0])  # none, below the deviation of 1, above it
 @pytest.mark.parametrize("clip_value", [True, False])
-def test_the_loss_and_its_gradient_are_torchs(normalise, clip_value):
+def test_the_loss_and_its_gradient_are_torchs(floor, clip_value):
+    normalise = floor is not None
     rng = np.random.default_rng(1)
     n, actions = 96, 6
     settings = Settings(normalise=normalise, clip_value=clip_value)
-    h = Hyper.of(replace(settings, clip=0.2, value=0.7, entropy=0.03))
+    h = Hyper.of(replace(settings, clip=0.2, value=0.7, entropy=0.03, floor=floor or 0.0))
     logits, old_logits = rng.normal(size=(2, n, actions)).astype(np.float32)
     value, old_value, advantage = rng.normal(size=(3, n)).astype(np.float32)
     action = rng.integers(0, actions, n)
@@ -80,7 +104,7 @@ def test_the_loss_and_its_gradient_are_torchs(normalise, clip_value):
     a, v_old = torch.tensor(advantage), torch.tensor(old_value)
     target = a + v_old
     if normalise:
-        a = (a - a.mean()) / (a.std(unbiased=False) + 1e-8)
+        a = (a - a.mean()) / max(a.std(unbiased=False), torch.tensor(floor))
     policy = torch.distributions.Categorical(logits=t_logits)
     ratio = (policy.log_prob(torch.tensor(action)) - old).exp()
     surrogate = torch.min(ratio * a, ratio.clamp(0.8, 1.2) * a).mean()
@@ -100,54 +124,168 @@ def test_the_loss_and_its_gradient_are_torchs(normalise, clip_value):
     assert np.allclose(d_value, t_value.grad.numpy(), atol=1e-6)
 
 
-def test_the_network_is_torchs_too():
-    """Convolutions, pooling, LSTM and heads with the same weights in torch."""
-    agent = Agent(jax.random.key(0), PAPER)
-    rng = np.random.default_rng(0)
-    cells = rng.choice([0, 13, 40, 18, 26, 48, 61, 66, 90], size=(5, 7, 7)).astype(np.uint8)
-    memory = rng.normal(size=(5, 2, 64)).astype(np.float32)
-    after, x = agent.remember(memory, agent.embed(cells))
-    logits, value = agent.judge(x)
+def test_advantages_that_are_all_the_same_are_normalised_to_nothing():
+    """Where nothing is better than anything else, and even with a floor of 0."""
+    settings, n = Settings(value=0.0, entropy=0.0, floor=0.0), 32
+    zeros = np.zeros(n, np.float32)
+    frames = Frames(None, None, np.zeros(n, int), zeros, zeros, np.full(n, 0.7, np.float32), None)
 
-    def tensor(x):
-        return torch.tensor(np.asarray(x))
+    def ours(logits):
+        return ppo.ppo_loss(logits, zeros, frames, settings, Hyper.of(settings))
 
-    y = tensor(DECODED[cells].astype(np.float32)).permute(0, 3, 1, 2)
-    for n, layer in enumerate(agent.convolutions):
+    found, slope = jax.value_and_grad(ours)(np.zeros((n, 6), np.float32))
+    assert found == 0
+    assert not np.any(slope)
+
+
+def tensor(x):
+    return torch.tensor(np.asarray(x))
+
+
+def torch_network(agent, cells, memory, starts, encoding):
+    """Memory after one frame, logits and values of n views, with the same weights in torch.
+
+    `cells` (n, 7, 7), `memory` two of (n, 64), `starts` (n,); all that has weights requires grad.
+    """
+    if encoding == "raw":
+        y = tensor(DECODED[cells].astype(np.float32)).permute(0, 3, 1, 2)
+    else:
+        kind, colour, state = tensor(DECODED[cells]).long().unbind(-1)
+        one_hot = torch.nn.functional.one_hot
+        coloured, door = (kind > 1)[..., None], (kind == 4)[..., None]
+        parts = one_hot(kind, 8), one_hot(colour, 6) * coloured, one_hot(state, 3) * door
+        y = torch.cat(parts, -1).permute(0, 3, 1, 2).float()
+    for n, layer in enumerate(agent.encoder.layers):
         channels = layer.weight.shape[0] // 4
         kernel = tensor(layer.weight).reshape(2, 2, channels, -1).permute(3, 2, 0, 1)
         y = torch.relu(torch.nn.functional.conv2d(y, kernel, tensor(layer.bias)))
         if n == 0:
             y = torch.nn.functional.max_pool2d(y, 2)
-    y = y.reshape(5, 64)
+    y = y.reshape(len(cells), 64)
+    if agent.lstm is not None:
+        memory = torch_lstm(agent.lstm)(y, [m * ~tensor(starts)[:, None] for m in memory])
+        y = torch.cat([memory[0], y], 1) if agent.skip else memory[0]
+
+    def head(layers):
+        first, last = layers
+        y1 = torch.tanh(y @ tensor(first.weight) + tensor(first.bias))
+        return y1 @ tensor(last.weight) + tensor(last.bias)
+
+    return memory, head(agent.policy), head(agent.value)[:, 0]
+
+
+def torch_lstm(lstm):
+    """The same LSTM in torch; ours adds 1 to the forget gate."""
+    seen, remembered = lstm
     cell = torch.nn.LSTMCell(64, 64)
     with torch.no_grad():
-        cell.weight_ih.copy_(tensor(agent.lstm.weight[:64]).T)
-        cell.weight_hh.copy_(tensor(agent.lstm.weight[64:]).T)
-        cell.bias_ih.copy_(tensor(agent.lstm.bias))
-        cell.bias_ih[64:128] += 1  # of the forget gate
-        cell.bias_hh.zero_()
-        h, c = cell(y, (tensor(memory[:, 0]), tensor(memory[:, 1])))
-        (p1, p2), (v1, v2) = agent.policy, agent.value
-        t_logits = torch.tanh(h @ tensor(p1.weight) + tensor(p1.bias)) @ tensor(p2.weight)
-        t_value = torch.tanh(h @ tensor(v1.weight) + tensor(v1.bias)) @ tensor(v2.weight)
-    assert np.allclose(after, np.stack([h, c], 1), atol=1e-5)
+        cell.weight_ih.copy_(tensor(seen.weight).T)
+        cell.weight_hh.copy_(tensor(remembered.weight).T)
+        cell.bias_ih.copy_(tensor(seen.bias))
+        cell.bias_hh.copy_(tensor(remembered.bias))
+        cell.bias_ih[64:128] += 1
+    return cell
+
+
+def with_biases(agent, rng):
+    """With random numbers for the biases, which are 0 in a new agent."""
+
+    def some(x):
+        return rng.normal(size=x.shape).astype(np.float32) if x.ndim == 1 else x
+
+    return jax.tree.map(some, agent)
+
+
+@pytest.mark.parametrize("settings", [PAPER, LSTM, SMALL])
+def test_the_network_is_torchs_too(settings):
+    """Convolutions, pooling, LSTM and heads with the same weights in torch."""
+    rng = np.random.default_rng(0)
+    agent = with_biases(Agent(jax.random.key(0), settings, CELLS), rng)
+    cells = rng.choice([0, 13, 40, 18, 26, 48, 61, 66, 90], size=(5, 7, 7)).astype(np.uint8)
+    memory = rng.normal(size=(2, 5, 64)).astype(np.float32)
+    starts = np.array([False, True, False, False, True])
+    ours = np.concatenate([memory[0].T, memory[1].T])[: agent.memory_size]
+    after, logits, value = agent(ours, starts, cells)
+    with torch.no_grad():
+        t_memory, t_logits, t_value = torch_network(
+            agent, cells, tensor(memory), starts, settings.encoding
+        )
+    if agent.memory_size:
+        assert np.allclose(after, torch.cat([t_memory[0].T, t_memory[1].T]), atol=1e-5)
     assert np.allclose(logits, t_logits, atol=1e-5)
-    assert np.allclose(value, t_value[:, 0], atol=1e-5)
+    assert np.allclose(value, t_value, atol=1e-5)
 
 
-def test_the_one_hot_encoding_by_hand():
-    door = ppo._one_hot(np.array(CLOSED << 3 | RED, np.uint8))
-    assert np.flatnonzero(door).tolist() == [4, 8, 15]  # a door, red, closed
-    wall = ppo._one_hot(np.array(13, np.uint8))
-    assert np.flatnonzero(wall).tolist() == [2, 13]  # a wall, grey
-    empty, unseen = (ppo._one_hot(np.array(cell, np.uint8)) for cell in (40, 0))
-    assert np.flatnonzero(empty).tolist() == [1]
-    assert np.flatnonzero(unseen).tolist() == [0]
+@pytest.mark.parametrize("frames", [1, 8])
+def test_the_memory_and_its_gradient_are_torchs(frames):
+    """All frames at once, with episodes that begin in between."""
+    rng = np.random.default_rng(1)
+    n = 5
+    agent = Agent(jax.random.key(1), replace(SMALL, memory="lstm", skip=False), CELLS)
+    agent = with_biases(agent, rng)
+    x, on_out = rng.normal(size=(2, 64, frames * n)).astype(np.float32)
+    memory, on_memory = rng.normal(size=(2, 128, n)).astype(np.float32)
+    starts = rng.random((frames, n)) < 0.3
+    assert starts.any()
+    assert not starts.all()
+
+    def ours(agent, memory, x):
+        after, out = agent.remember(memory, starts, x)
+        return (on_memory * after).sum() + (on_out * out).sum()
+
+    gradient = jax.jit(jax.value_and_grad(ours, (0, 1, 2)))
+    found, (d_agent, d_memory, d_x) = gradient(agent, memory, x)
+
+    cell = torch_lstm(agent.lstm)
+    t_memory, t_x = (tensor(y).requires_grad_() for y in (memory, x))
+    h, c = t_memory.T.split(64, 1)
+    expected = 0.0
+    for t in range(frames):
+        carried = ~tensor(starts[t])[:, None]
+        h, c = cell(t_x[:, t * n : (t + 1) * n].T, (h * carried, c * carried))
+        expected = expected + (tensor(on_out[:, t * n : (t + 1) * n]) * h.T).sum()
+    expected = expected + (tensor(on_memory) * torch.cat([h, c], 1).T).sum()
+    expected.backward()
+    assert np.allclose(found, expected.item(), rtol=1e-4)
+    for ours, theirs in (
+        (d_agent.lstm[0].weight, cell.weight_ih.grad.T),
+        (d_agent.lstm[1].weight, cell.weight_hh.grad.T),
+        (d_agent.lstm[0].bias, cell.bias_ih.grad),
+        (d_agent.lstm[1].bias, cell.bias_hh.grad),
+        (d_memory, t_memory.grad),
+        (d_x, t_x.grad),
+    ):
+        assert np.allclose(ours, theirs, atol=1e-4)
 
 
-@pytest.mark.parametrize("settings", [SMALL, replace(SMALL, skip=False, encoding="raw"),
-                                      replace(SMALL, memory="none", bptt=1)])  # fmt: skip
+def test_actions_follow_the_policy():
+    """By a uniform u, the first action with p_1 + … + p_a > u: inverse of the distribution."""
+    quarters = np.log([[0.25, 0.25, 0.5]])
+    uniforms = [0.0, 0.2, 0.25, 0.3, 0.5, 0.6, 0.999]
+    chosen = [int(ppo.choose(quarters, np.array([u]))[0]) for u in uniforms]
+    assert chosen == [0, 0, 1, 1, 2, 2, 2]
+
+    logits = np.random.default_rng(0).normal(size=6).astype(np.float32)
+    p = np.exp(logits) / np.exp(logits).sum()
+    n = 100_000
+    found = ppo.choose(np.tile(logits, (n, 1)), jax.random.uniform(jax.random.key(0), (n,)))
+    assert found.dtype == np.int32
+    frequency = np.bincount(found, minlength=6) / n
+    assert np.all(np.abs(frequency - p) < 4 * np.sqrt(p * (1 - p) / n))
+
+
+@pytest.mark.parametrize("impossible", [[0], [5], [0, 2, 5], [1, 2, 3, 4, 5]])
+def test_an_impossible_action_is_never_chosen(impossible):
+    rng = np.random.default_rng(0)
+    ends = [0.0, np.nextafter(np.float32(1), np.float32(0))]
+    uniforms = np.concatenate([rng.random(5000), ends]).astype(np.float32)
+    logits = rng.normal(size=(len(uniforms), 6)).astype(np.float32)
+    logits[:, impossible] = -1e9
+    assert not np.isin(ppo.choose(logits, uniforms), impossible).any()
+
+
+@pytest.mark.parametrize("settings", [LSTM, replace(LSTM, skip=False, encoding="raw"), SMALL,
+                                      replace(SMALL, bptt=1)])  # fmt: skip
 def test_what_is_replayed_is_what_was_played(settings):
     """The memory is cut at starts of episodes and carried from segment to segment as in play."""
     settings = replace(settings, frames=320)  # longer than an episode of 288
@@ -172,12 +310,13 @@ def test_what_was_played_is_counted_by_task():
     assert (np.asarray(played.returns) <= np.asarray(played.episodes)).all()
 
 
-def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run():
+@pytest.mark.parametrize("settings", [SMALL, LSTM])
+def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run(settings):
     @jax.jit
     def run(key):
-        h = Hyper.of(SMALL)
-        learner = ppo.begin(key, UNLOCK, SMALL)
-        learner, played = ppo.update(learner, UNLOCK, SMALL, h)
+        h = Hyper.of(settings)
+        learner = ppo.begin(key, UNLOCK, settings)
+        learner, played = ppo.update(learner, UNLOCK, settings, h)
         return jax.tree.leaves((learner.agent, played))
 
     keys = jax.random.split(jax.random.key(0), 3)
