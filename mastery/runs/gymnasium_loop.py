@@ -78,11 +78,6 @@ def learn(
     return Learner(*ppo.improve(*learner, frames, key, settings, h))
 
 
-def space_of(job: Job) -> Space:
-    """What the agents of a job see and do."""
-    return GymnasiumTasks(job.curriculum, job.settings.actions).space
-
-
 class GymnasiumLoop:
     """The loop of a job on Gymnasium environments; see `mastery.runs.loop.Loop`."""
 
@@ -94,9 +89,9 @@ class GymnasiumLoop:
             if limit is not None and limit > frames:
                 raise MasteryError(
                     f"task {name!r}: an episode may have {limit} steps, and after {frames} frames "
-                    "new ones begin, so that it would not be counted: set chunk to at least "
-                    f"{math.ceil(limit / job.settings.frames)}, or the task's max_episode_steps to "
-                    f"at most {frames}"
+                    "new ones begin, so that it would not be counted: give --chunk "
+                    f"{math.ceil(limit / job.settings.frames)} or more, or set the task's "
+                    f"max_episode_steps to at most {frames}"
                 )
         self._runs = job.runs
         recipes = [Recipe.parse(run.program) for run in self._runs]

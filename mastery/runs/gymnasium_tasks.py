@@ -84,7 +84,7 @@ class GymnasiumTasks:
         self.space = Space(view.kind, view.shape, min(actions, n) if view.kind == "cells" else n)
         self.dtype = view.dtype
 
-    def make(self, task: int) -> Env:
+    def make(self, task: int, render_mode: str | None = None) -> Env:
         """A new environment of a task."""
         settings, where = self._settings[task], f"task {self.names[task]!r}"
         name, kwargs = settings.get("env"), settings.get("kwargs", {})
@@ -96,6 +96,8 @@ class GymnasiumTasks:
         if not isinstance(kwargs, Mapping):
             raise MasteryError(f"{where}: kwargs is {kwargs!r}; it must be a table of arguments")
         given = {**kwargs, "disable_env_checker": True}
+        if render_mode is not None:
+            given["render_mode"] = render_mode
         if "max_episode_steps" in settings:
             given["max_episode_steps"] = settings["max_episode_steps"]
         if name.startswith(MINIGRID):  # they are there once their package is imported

@@ -20,7 +20,7 @@ from mastery.minigrid import from_package
 from mastery.minigrid.cells import BALL, BOX, CLOSED, EMPTY, KEY, LOCKED, UNSEEN, WALL
 from mastery.minigrid.vision import seen_cells
 from mastery.runs import gymnasium_play
-from mastery.runs.gymnasium_loop import GymnasiumLoop, new_learner, space_of
+from mastery.runs.gymnasium_loop import GymnasiumLoop, new_learner
 from mastery.runs.gymnasium_play import Play, Slot
 from mastery.runs.gymnasium_tasks import GymnasiumTasks
 from mastery.runs.job import Job
@@ -328,7 +328,7 @@ def test_the_real_minigrid_trains():
     carry, metrics = loop.advance(loop.begin())
     assert metrics.episodes.sum() >= 4
     assert loop.evaluate(carry, 3).length.max() <= 288
-    assert space_of(loop.job) == Space("cells", (7, 7), 6)
+    assert loop.tasks.space == Space("cells", (7, 7), 6)
 
 
 @pytest.mark.parametrize(
@@ -441,7 +441,10 @@ def task_of(**settings):
             "task 'a': 'CartPole-v1' cannot be made: TypeError.*'foo'.*see its kwargs",
         ),
         (task_of(env="CartPole-v1", max_episode_steps=0), "to be positive"),
-        (task_of(env="CartPole-v1"), "may have 500 steps.*chunk to at least 32, or .* at most 32"),
+        (
+            task_of(env="CartPole-v1"),
+            "may have 500 steps.*give --chunk 32 or more, or .* at most 32",
+        ),
         (task_of(env="MiniGrid-Unlock-v0"), "may have 288 steps"),
         (
             (toy("a", actions="vector"),),
