@@ -26,6 +26,12 @@ from numpy.typing import NDArray
 from mastery.errors import CheckpointError
 
 VERSION = 1
+
+
+class Damaged(CheckpointError):
+    """A file that is not what was written, or not there: an earlier one may be good."""
+
+
 _MAGIC = b"mastery "
 
 
@@ -82,10 +88,11 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
     try:
         content = Path(path).read_bytes()
     except (OSError, TypeError, ValueError) as error:
-        raise CheckpointError(f"cannot read {path}: {_reason(error)}") from None
+        kind_of = Damaged if isinstance(error, FileNotFoundError) else CheckpointError
+        raise kind_of(f"cannot read {path}: {_reason(error)}") from None
     first, newline, rest = content.partition(b"\n")
     if not first.startswith(_MAGIC) or not newline:
-        raise CheckpointError(f"{path} is not a file that mastery wrote")
+        raise Damaged(f"{path} is not a file that mastery wrote")
     if first != _MAGIC + str(VERSION).encode():
         found = first.removeprefix(_MAGIC)[:20].decode(errors="replace")
         raise CheckpointError(
@@ -94,7 +101,7 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
         )
     body, checksum = content[:-32], content[-32:]
     if len(rest) < 40 or hashlib.sha256(body).digest() != checksum:
-        raise CheckpointError(
+        raise Damaged(
             f"{path} is damaged: it is cut short or a byte has changed; use an earlier copy"
         )
     try:

@@ -39,7 +39,8 @@ class Switch(NamedTuple):
 
     def mastery(self, state: tuple[State, ...]) -> Array:
         """M_c of each task, by the window of the program that counts."""
-        return self._own([mastering_rate(*s.tasks[1:4]) for s in state])
+        tasks = [s.tasks for s in state]
+        return self._own([mastering_rate(t.mean, t.minimum, t.maximum) for t in tasks])
 
     def _own(self, each: list[Array]) -> Array:
         if len(each) == 1:

@@ -57,7 +57,7 @@ def split_settings(items: Iterable[str]) -> dict[str, list[str]]:
 
 def read_count(text: str) -> int:
     """`2M`, `500k`, `1.5M` or `2_000_000` as a whole number."""
-    match = re.fullmatch(r"([\d_]+(?:\.\d+)?(?:e\d+)?)\s*([kKmMgGbB]?)", text.strip())
+    match = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?(?:e\d\d?)?)\s*([kKmMgGbB]?)", text.strip())
     if not match:
         raise MasteryError(f"{text!r} is not a number of frames; write 2M, 500k or 2000000")
     factor = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9}[match[2].lower()]

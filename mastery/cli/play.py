@@ -40,7 +40,12 @@ def play_command(
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, help="Of the level and of the actions.")
     ] = 0,
-    steps: Annotated[int, typer.Option(min=1, help="The most steps to play.")] = 300,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="The most steps to play.", show_default="300; a trained agent's: all"
+        ),
+    ] = None,
     fps: Annotated[float, typer.Option(help="Frames a second of the GIF.")] = 8.0,
     tile: Annotated[int, typer.Option(min=4, max=64, help="Pixels of a cell.")] = 32,
     view: Annotated[bool, typer.Option(help="Show what the agent sees beside the map.")] = True,
@@ -81,10 +86,12 @@ def play_command(
         name = str(curriculum[task].settings["env"])
         typer.echo(f"{trained.run.label}, seed {trained.run.seed}:")
         if trained.job.environments != "minigrid":
-            _play_gymnasium(trained, task, seed, steps, greedy, gif, fps)
+            _play_gymnasium(trained, task, seed, steps or 10_000, greedy, gif, fps)
             return
         name = NAMES[task_id(name)]
-    episode = play(name, player, seed, steps)
+    limit = steps or (300 if trained is None else 10_000)
+    reward = "paper" if trained is None else trained.job.settings.reward
+    episode = play(name, player, seed, limit, reward)
     if episode.terminated:
         end = f"reached the goal, return {episode.reward:.3f}"
     elif episode.truncated:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 import os
+import re
 import shlex
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 def train_command(
+    context: typer.Context,
     curriculum: Annotated[
         str | None,
         typer.Argument(
@@ -122,12 +124,12 @@ def train_command(
     command = shlex.join(["mastery", *sys.argv[1:]])
     shared: dict[str, Any] = {
         "command": command,
+        "note": lambda text: typer.echo(f"note: {text}", err=True),
         "minutes": minutes,
         "checkpoint_seconds": save_every,
     }
     if resume is not None:
-        if curriculum is not None or out is not None:
-            raise MasteryError("--resume goes on with the job as it was: give it no curriculum")
+        _check_resume(context)
         from mastery.runs.store import read_job
 
         job = read_job(resume)
@@ -186,11 +188,24 @@ def _job(curriculum: Curriculum, preset: str, changes: dict[str, list[str]], **r
     return Job(curriculum, settings=replace(settings, **chosen), grid=grid, **rest)
 
 
+def _check_resume(context: typer.Context) -> None:
+    """A job goes on as it was, so that most options make no sense then."""
+    may = {"resume", "frames", "elsewhere", "minutes", "save_every", "report"}
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        given = context.get_parameter_source(name)
+        if name not in may and given is not None and given.name == "COMMANDLINE":
+            what = parameter.opts[0] if parameter.opts[0].startswith("-") else "a curriculum"
+            raise MasteryError(
+                f"--resume goes on with the job as it was: leave out {what}, or train a new job"
+            )
+
+
 def _preset(name: str) -> Settings:
     from mastery.learners.ppo import PRESETS
 
     if name not in PRESETS:
-        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, PRESETS)}")
+        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, ['auto', *PRESETS])}")
     return PRESETS[name]
 
 
@@ -231,22 +246,27 @@ def _jax() -> Iterator[None]:
         if error.name not in ("jax", "equinox", "optax"):
             raise
         raise MasteryError("training needs JAX: pip install 'mastery[train]'") from None
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0] or "JAX_PLATFORMS asks for what is not there"
+        raise MasteryError(f"JAX finds no device: {reason}") from None
     if jax.config.values["jax_compilation_cache_dir"] is None:
-        # for this kind of processor: what was compiled for another one must not be taken
-        words = [jax.__version__, *(f"{d.platform} {d.device_kind}" for d in jax.devices()[:1])]
-        cpu = Path("/proc/cpuinfo")
-        if cpu.exists():
-            words += [x for x in cpu.read_text().split("\n") if x.startswith("flags")][:1]
-        name = hashlib.sha256("|".join(words).encode()).hexdigest()[:16]
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update(  # type: ignore[no-untyped-call]
-            "jax_compilation_cache_dir", str(cache / "mastery" / name)
-        )
+        from mastery.runs.store import processor
+
+        with suppress(RuntimeError):  # there is no home: then nothing is kept
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            # what was compiled for another processor must not be taken
+            folder = cache / "mastery" / f"jax-{jax.__version__}-{processor()}"
+            jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
 
 
 def _new_directory(job: Job) -> Path:
     names = "+".join(program.partition(":")[0] for program in job.programs)
-    return Path("runs") / f"{job.curriculum.name}-{names[:40]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    name = re.sub(r"[^\w.+-]+", "_", f"{job.curriculum.name}-{names[:40]}")
+    base = Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    others = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))
+    return next(path for path in itertools.chain([base], others) if not path.exists())
 
 
 @contextmanager
@@ -266,8 +286,6 @@ def _progress(job: Job) -> Iterator[Any]:
 
 
 def _say_end(outcome: Outcome, job: Job, report: Path | None) -> None:
-    for note in outcome.notes:
-        typer.echo(f"note: {note}", err=True)
     where = shlex.quote(str(outcome.directory))
     if outcome.ended:
         typer.echo(f"Done: {outcome.ended}.")

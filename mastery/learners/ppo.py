@@ -15,7 +15,7 @@ through the same functions from `segments` on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -73,6 +73,19 @@ class Settings:
                 raise MasteryError(
                     f"{name} is {getattr(self, name)!r}; there is {' and '.join(known)}"
                 )
+        for name in (f.name for f in fields(self) if f.type == "int"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or not 1 <= value <= 1_000_000:
+                raise MasteryError(f"{name} is {value!r}; it must be a whole number from 1")
+        for name in (f.name for f in fields(self) if f.type == "float"):
+            value, high = getattr(self, name), 1 if name in ("discount", "gae") else 1e9
+            low = 1e-12 if name in ("learning_rate", "clip", "gradient_norm") else 0
+            if not isinstance(value, (int, float)) or not low <= value <= high:
+                least = "more than 0" if low else "0 or more"
+                most = ", and at most 1" if high == 1 else ""
+                raise MasteryError(f"{name} is {value!r}; it must be {least}{most}")
+        if self.actions not in (6, 7):
+            raise MasteryError(f"actions is {self.actions}; MiniGrid has 6, or 7 with 'done'")
         for whole, part in (("frames", "bptt"), ("batch", "bptt")):
             if getattr(self, whole) % getattr(self, part):
                 raise MasteryError(f"{whole} must be a multiple of {part}, {getattr(self, part)}")
@@ -240,7 +253,7 @@ def collect(
         action = choose(logits, uniforms)
         state, pool, outcome = engine.step(state, pool, action, reward)
         ended = outcome.terminated | outcome.truncated
-        chosen = _log_probability(logits, action)
+        chosen = log_probability(logits, action)
         seen = (cells, starts, action, chosen, value, outcome.reward, ended)
         return Environments(state, pool, memory, ended), (seen, outcome.task)
 
@@ -283,7 +296,7 @@ def segments(trajectory: Trajectory, last: Array, settings: Settings, h: Hyper) 
     )
 
 
-def _log_probability(logits: Array, action: Array) -> Array:
+def log_probability(logits: Array, action: Array) -> Array:
     return jnp.take_along_axis(jax.nn.log_softmax(logits), action[..., None], -1)[..., 0]
 
 
@@ -330,7 +343,7 @@ def ppo_loss(logits: Array, value: Array, frames: Frames, settings: Settings, h:
         # where nothing succeeds the deviation is that of noise, which is not to be made large
         deviation = jnp.maximum(advantage.std(), h.floor + 1e-8)
         advantage = (advantage - advantage.mean()) / deviation
-    ratio = jnp.exp(_log_probability(logits, frames.action) - frames.log_probability)
+    ratio = jnp.exp(log_probability(logits, frames.action) - frames.log_probability)
     clipped = jnp.clip(ratio, 1 - h.clip, 1 + h.clip)
     policy = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
     error = (value - target) ** 2

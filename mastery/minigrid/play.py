@@ -21,7 +21,7 @@ from mastery.minigrid.levels import generate
 from mastery.minigrid.missions import mission
 from mastery.minigrid.planner import plan
 from mastery.minigrid.rendering import Image, render, render_view
-from mastery.minigrid.rules import Outcome, act
+from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD, Outcome, act
 from mastery.minigrid.state import State, start
 from mastery.minigrid.tasks import TASKS, task_id
 from mastery.minigrid.vision import observe, view, visible
@@ -47,9 +47,15 @@ class Episode(NamedTuple):
 Policy = Callable[[NDArray[np.uint8]], int]  # an action for an observation, (7, 7, 3)
 
 
-def play(task: str, agent: str | Policy = "random", seed: int = 0, steps: int = 300) -> Episode:
+def play(
+    task: str,
+    agent: str | Policy = "random",
+    seed: int = 0,
+    steps: int = 300,
+    reward: str = "paper",
+) -> Episode:
     """Play a new level of a task, to its end or for so many steps: by chance, by plan, or by a
-    policy of your own, which is asked for an action at each step."""
+    policy of your own, which is asked for an action at each step. reward: paper or minigrid."""
     number = task_id(task)
     if not callable(agent) and agent not in AGENTS:
         raise MasteryError(f"there is no agent {agent!r}; there is {' and '.join(AGENTS)}")
@@ -70,7 +76,8 @@ def play(task: str, agent: str | Policy = "random", seed: int = 0, steps: int = 
         actions = np.asarray(jax.random.randint(action_key, (steps,), 0, len(ACTIONS)), np.int32)
     padded = np.zeros(-(-len(actions) // 64) * 64, np.int32)  # few lengths, so few compiles
     padded[: len(actions)] = actions
-    later, outcome = jax.tree.map(np.asarray, _run(state, padded))
+    which = MINIGRID_REWARD if reward == "minigrid" else PAPER_REWARD
+    later, outcome = jax.tree.map(np.asarray, _run(state, padded, which))
     ended = np.flatnonzero(outcome.terminated | outcome.truncated)
     count = min(len(actions), int(ended[0]) + 1 if len(ended) else len(actions))
     states = jax.tree.map(
@@ -103,9 +110,9 @@ _generate = jax.jit(generate)
 
 
 @jax.jit
-def _run(state: State, actions: Any) -> tuple[State, Outcome]:
+def _run(state: State, actions: Any, reward: int) -> tuple[State, Outcome]:
     def one(state: State, action: Any) -> tuple[State, tuple[State, Outcome]]:
-        after, outcome = act(state, action)
+        after, outcome = act(state, action, reward)
         return after, (after, outcome)
 
     return jax.lax.scan(one, state, actions)[1]

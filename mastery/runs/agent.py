@@ -77,7 +77,8 @@ class TrainedAgent:
         if self._tasks is None:
             from mastery.minigrid import make
 
-            return make(self.job.curriculum[task].settings["env"], render_mode=render_mode)
+            env = self.job.curriculum[task].settings["env"]
+            return make(env, reward=self.job.settings.reward, render_mode=render_mode)
         return self._tasks.make(number, render_mode)
 
     def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:

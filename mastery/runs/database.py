@@ -46,7 +46,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     uri = f"{path.resolve().as_uri()}?mode=ro"
     db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
     try:
-        db.execute("SELECT count(*) FROM sqlite_schema")
+        db.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError:
         db.close()
         # SQLite makes files beside it. Where it may not, and there are none, nobody is writing:
@@ -96,7 +96,7 @@ def is_training(directory: str | Path) -> bool:
     try:
         lock = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0)
         with contextlib.closing(lock):
-            lock.execute("SELECT count(*) FROM sqlite_schema")
+            lock.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError as error:
         return "locked" in str(error)
     except sqlite3.Error:

@@ -35,7 +35,7 @@ def act(
     """New memory, and an action, its log-probability and the value in each environment."""
     memory, logits, value = agent(memory, starts, observation)
     action = jnp.where(greedy, logits.argmax(-1), ppo.choose(logits, uniforms))
-    return memory, action, ppo._log_probability(logits, action), value
+    return memory, action, ppo.log_probability(logits, action), value
 
 
 class Slot:

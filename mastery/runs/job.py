@@ -28,7 +28,7 @@ class Run:
     @property
     def label(self) -> str:
         """What it has in common with the runs of other seeds."""
-        return " ".join([self.program, *(f"{k}={v:g}" for k, v in self.changes.items())])
+        return " ".join([self.program, *(f"{k}={v!r}" for k, v in self.changes.items())])
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class Job:
                 raise MasteryError(f"{name} is {value!r}; it must be a whole number from {least}")
         if self.stop_mastered is not None and not 0 < self.stop_mastered <= 1:
             raise MasteryError(f"mastery is in [0, 1]: it cannot stop at {self.stop_mastered:g}")
+        if self.stop_return is not None and not math.isfinite(self.stop_return):
+            raise MasteryError(f"a mean return cannot be {self.stop_return}; give a number")
         if self.seed + self.seeds > 2**32:
             raise MasteryError(f"seed is {self.seed}; seeds go up to 2³² − 1")
         if not self.programs:
@@ -70,8 +72,8 @@ class Job:
                 raise MasteryError(
                     f"{name!r} cannot differ from run to run{did_you_mean(name, Hyper._fields)}"
                 )
-            if not values or len(set(values)) < len(values):
-                raise MasteryError(f"{name} has no values, or one twice: {values}")
+            if not values or len(set(values)) < len(values) or not all(map(math.isfinite, values)):
+                raise MasteryError(f"{name} needs several numbers, each once: {values}")
         for changes in self.points:
             Settings(**{**asdict(self.settings), **changes})  # refuses what makes no sense
         if self.environments == "auto":

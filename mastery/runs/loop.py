@@ -24,7 +24,7 @@ class Evaluation(NamedTuple):
     """Episodes apart from training; means, each (runs, policies, tasks)."""
 
     returns: Array
-    success: Array  # the share of episodes with a return above the task's minimum
+    success: Array  # the share of episodes with a return above the task's minimum, m̂_c
     length: Array  # frames
 
 
@@ -52,4 +52,8 @@ class Loop(Protocol):
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> Any:
         """The carry back from its arrays."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds."""
         ...

@@ -82,7 +82,7 @@ def _spread(program: Switch, teacher: Any, tasks: Array) -> Array:
 
 
 def evaluate(
-    agents: Agent, key: Array, tasks: Array, episodes: int, settings: Settings
+    agents: Agent, key: Array, tasks: Array, minimum: Array, episodes: int, settings: Settings
 ) -> Evaluation:
     """Episodes of every task, by every run's agent, greedy and sampled; the levels are the same
     for all of them. Runs are the first axis of `agents`."""
@@ -124,9 +124,9 @@ def evaluate(
     carry = (state, memory, nothing > 0, nothing, nothing.astype(jnp.int32))
     _, _, _, returns, length = lax.while_loop(more, one, carry)
     shape = (runs, len(POLICIES), len(tasks), episodes)
-    return Evaluation(
-        *(x.reshape(shape).mean(-1) for x in (returns, returns > 0, length.astype(jnp.float32)))
-    )
+    returns, length = returns.reshape(shape), length.reshape(shape).astype(jnp.float32)
+    success = returns > minimum[:, None]
+    return Evaluation(returns.mean(-1), success.mean(-1), length.mean(-1))
 
 
 class MiniGridLoop:
@@ -140,6 +140,7 @@ class MiniGridLoop:
         self._runs = len(runs)
         padded = runs + [runs[-1]] * (-len(runs) % len(devices))
         tasks = np.array(minigrid_tasks(job.curriculum), np.int32)
+        minimum = job.curriculum.minimum.astype(np.float32)
         recipes = [Recipe.parse(run.program) for run in padded]
         hypers = [Hyper.of(settings)._replace(**run.changes) for run in padded]
         plan = Plan(
@@ -166,7 +167,7 @@ class MiniGridLoop:
             return jax.vmap(one)(carry, plan)
 
         def all_evaluate(agents: Agent, key: Array) -> Evaluation:
-            return evaluate(agents, key, tasks, job.episodes, settings)
+            return evaluate(agents, key, tasks, minimum, job.episodes, settings)
 
         over = partial(jax.shard_map, mesh=mesh, out_specs=spread, check_vma=False)
         self._begin = jax.jit(over(all_begin, in_specs=(spread, spread)))
@@ -207,6 +208,9 @@ class MiniGridLoop:
         found = [jax.random.wrap_key_data(x) if k else x for x, k in zip(found, keys, strict=True)]
         carry: Carry = jax.tree.unflatten(structure, found)
         return carry
+
+    def close(self) -> None:
+        pass
 
     def _own(self, x: Array) -> NDArray[Any]:
         """On the host, without the runs that only fill up the devices."""

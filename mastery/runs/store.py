@@ -12,9 +12,11 @@ it goes on: what lies after the last good checkpoint is taken back and done agai
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import platform
+import shlex
 import sqlite3
 import sys
 import time
@@ -67,7 +69,7 @@ class Store:
         self.directory = Path(directory)
         self.notes: list[str] = []  # what the user should know
         if job is not None:
-            _check_new(self.directory)
+            check_new(self.directory)
         elif not (self.directory / "run.db").is_file():
             raise MasteryError(f"{directory} is not a run directory: there is no run.db in it")
         with self._writing():
@@ -88,8 +90,6 @@ class Store:
 
     def _create(self, job: Job) -> None:
         with self._transaction() as db:
-            for (name,) in db.execute("SELECT name FROM sqlite_schema").fetchall():
-                db.execute(f"DROP TABLE IF EXISTS {name}")  # of a job that never began
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 db.execute(statement)
             db.executemany("INSERT INTO tasks VALUES (?, ?)", enumerate(job.curriculum.names))
@@ -134,11 +134,12 @@ class Store:
         ).fetchone()
         return {"versions": json.loads(row[0]), **json.loads(row[1])} if row else None
 
-    def begin_session(self, command: str) -> None:
+    def begin_session(self, command: str, step: int) -> None:
+        """Write down who trains from here on."""
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)",
-                (now(), self.step, command, json.dumps(versions()), json.dumps(hardware())),
+                (now(), step, command, json.dumps(versions()), json.dumps(hardware())),
             )
 
     def record(
@@ -185,9 +186,15 @@ class Store:
         for i, (step, name) in enumerate(rows):
             try:
                 _, arrays = checkpoint.read(self.directory / "checkpoints" / name, KIND)
-            except CheckpointError as error:
-                before = f"the one of update {rows[i + 1][0]:,}" if i + 1 < len(rows) else "none"
-                self.notes.append(f"{error}; the checkpoint before it is used: {before}")
+            except checkpoint.Damaged as error:
+                if i + 1 == len(rows):
+                    raise CheckpointError(
+                        f"{error}; there is no other checkpoint in {self.directory} to go on from, "
+                        "and nothing was changed: train anew in another folder"
+                    ) from None
+                self.notes.append(
+                    f"{error}; the checkpoint before it is used, that of update {rows[i + 1][0]:,}"
+                )
                 continue
             self._take_back(step)
             return step, arrays
@@ -202,8 +209,9 @@ class Store:
 
     def _remove_unlisted(self) -> None:
         listed = {name for (name,) in self._db.execute("SELECT file FROM checkpoints")}
-        for path in (self.directory / "checkpoints").glob("*.ckpt"):
-            if path.name not in listed:
+        for path in (self.directory / "checkpoints").iterdir():
+            unfinished = path.name.startswith(".") and path.name.endswith(".tmp")
+            if unfinished or (path.suffix == ".ckpt" and path.name not in listed):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
@@ -252,18 +260,18 @@ class Store:
             ) from None
 
 
-def _check_new(directory: Path) -> None:
+def check_new(directory: Path) -> None:
     """Whether a new job may be put there."""
     if directory.exists() and not directory.is_dir():
         raise MasteryError(f"{directory} is a file; give a folder that is new or empty")
     if (directory / "run.db").exists():
-        try:
-            read_job(directory)
-        except MasteryError:
-            return  # a job that was stopped before it began
+        with open_database(directory) as db:
+            if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return  # a job that was stopped before it began
+            read_description(directory, db)
         raise MasteryError(
-            f"{directory} holds a job already; go on with --resume {directory}, or give another "
-            "folder"
+            f"{directory} holds a job already; go on with --resume "
+            f"{shlex.quote(str(directory))}, or give another folder"
         )
     if directory.is_dir() and any(
         p.name not in ("checkpoints", "lock") for p in directory.iterdir()
@@ -325,6 +333,14 @@ def versions() -> dict[str, str]:
     return found
 
 
+def processor() -> str:
+    """A short text that differs where compiled code may: by what the processor can do."""
+    cpu = Path("/proc/cpuinfo")
+    lines = cpu.read_text().splitlines() if cpu.exists() else [platform.processor()]
+    features = next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])
+    return hashlib.sha256(features.encode()).hexdigest()[:12]
+
+
 def hardware() -> dict[str, Any]:
     import jax
 
@@ -333,6 +349,7 @@ def hardware() -> dict[str, Any]:
         "device": devices[0].device_kind,
         "devices": len(devices),
         "machine": platform.machine(),
+        "processor": processor(),
         "system": sys.platform,
         "cores": os.cpu_count(),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 import signal
 import threading
 import time
@@ -19,7 +20,7 @@ from mastery.errors import CheckpointError, MasteryError
 from mastery.runs.job import Job
 from mastery.runs.loop import Evaluation, Loop, Metrics
 from mastery.runs.results import RECENT
-from mastery.runs.store import Store, hardware, totals, versions
+from mastery.runs.store import Store, check_new, hardware, totals, versions
 
 CHECKPOINT_SECONDS = 30.0
 
@@ -39,6 +40,7 @@ class Progress(NamedTuple):
 
 
 Report = Callable[[Progress], None]
+Note = Callable[[str], None]  # of a line that the user should know
 Recent = deque[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
@@ -49,7 +51,6 @@ class Outcome(NamedTuple):
     update: int
     ended: str | None  # why the job is over; None: it can be resumed
     interrupted: bool  # by Ctrl-C, or a polite kill
-    notes: list[str]
 
 
 def train(
@@ -59,6 +60,7 @@ def train(
     command: str = "",
     minutes: float | None = None,
     report: Report | None = None,
+    note: Note | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Outcome:
     """Train a new job, and keep everything in a new directory.
@@ -66,8 +68,10 @@ def train(
     It ends after `job.frames` frames of each run, or earlier by what the job says; after so many
     minutes, or on Ctrl-C, it stops, and `resume` goes on from there.
     """
+    check_new(Path(directory))
+    loop = make_loop(job)  # refuses what cannot be trained before anything is written
     with Store(directory, job) as store:
-        return _train(store, command, minutes, report, checkpoint_seconds)
+        return _train(store, loop, command, minutes, report, note, checkpoint_seconds)
 
 
 def resume(
@@ -78,17 +82,17 @@ def resume(
     command: str = "",
     minutes: float | None = None,
     report: Report | None = None,
+    note: Note | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Outcome:
     """Go on with a job, bit for bit as if it had not been stopped.
 
-    frames: a new end. elsewhere: go on although the device is another one, or the versions are;
-    then the numbers may differ in their last digits from those of the uninterrupted job.
+    frames: a new end. elsewhere: go on although the device is another one. Then, or if versions
+    have changed, which is noted, digits may differ from those of the uninterrupted job.
     """
     with Store(directory) as store:
-        _check_place(store, elsewhere)
-        if frames is not None and frames != store.job.frames:
-            changed = dataclasses.replace(store.job, frames=frames)
+        changed = dataclasses.replace(store.job, frames=frames or store.job.frames)
+        if changed.updates != store.job.updates:
             done = store.step
             if changed.updates < done:
                 raise MasteryError(
@@ -97,8 +101,10 @@ def resume(
                 )
             store.change(changed)
         if store.ended is not None:
-            return Outcome(store.directory, store.step, store.ended, False, store.notes)
-        return _train(store, command, minutes, report, checkpoint_seconds)
+            return Outcome(store.directory, store.step, store.ended, False)
+        _check_place(store, elsewhere)
+        loop = make_loop(store.job)
+        return _train(store, loop, command, minutes, report, note, checkpoint_seconds)
 
 
 def _check_place(store: Store, elsewhere: bool) -> None:
@@ -107,11 +113,13 @@ def _check_place(store: Store, elsewhere: bool) -> None:
     if before is None:
         return
     here = hardware()
-    if before["device"] != here["device"] and not elsewhere:
+    names = ("device", "devices", "machine", "processor")
+    other = [name for name in names if before.get(name) != here[name]]
+    if other and not elsewhere:
+        differ = ", ".join(f"{name} {before.get(name)!r}, here {here[name]!r}" for name in other)
         raise MasteryError(
-            f"{store.directory} was trained on {before['device']!r}, and here is "
-            f"{here['device']!r}: it would not go on bit for bit; go back to that device, or give "
-            "--elsewhere to go on all the same"
+            f"{store.directory} was trained elsewhere: {differ}; it would not go on bit for bit. "
+            "Go back there, or give --elsewhere to go on all the same"
         )
     now = versions()
     changed = [
@@ -143,22 +151,25 @@ def make_loop(job: Job) -> Loop:
 
 def _train(
     store: Store,
+    loop: Loop,
     command: str,
     minutes: float | None,
     report: Report | None,
+    note: Note | None,
     checkpoint_seconds: float,
 ) -> Outcome:
     job = store.job
-    loop = make_loop(job)
     step, arrays = store.rewind()
-    store.begin_session(command)
-    carry = loop.begin() if arrays is None else loop.load(arrays)
-    del arrays
+    if note is not None:
+        for text in store.notes:
+            note(text)
     recent = deque(store.recent(RECENT), maxlen=RECENT)
     before = store.seconds
     started = saved = time.monotonic()
-    ended: str | None = None
-    with _interrupts() as interrupted:
+    first, ended = step, None
+    with contextlib.closing(loop), _interrupts(note) as interrupted:
+        carry = loop.begin() if arrays is None else loop.load(arrays)
+        del arrays
         while ended is None and step < job.updates:
             chunk_began = time.monotonic()
             carry, metrics = loop.advance(carry)
@@ -174,20 +185,26 @@ def _train(
             stop = ended is not None or out_of_time or bool(interrupted)
             keep = stop or time.monotonic() - saved >= checkpoint_seconds
             seconds = before + time.monotonic() - started
-            arrays = loop.save(carry) if keep else None
             try:
+                if step == first + job.chunk:
+                    store.begin_session(command, first)
+                arrays = loop.save(carry) if keep else None
                 store.record(step, seconds, metrics, evaluation, arrays, ended)
             except CheckpointError as error:
+                where = shlex.quote(str(store.directory))
                 raise CheckpointError(
-                    f"{error}. Go on with: mastery train --resume {store.directory}"
+                    f"{error}. Go on with: mastery train --resume {where}"
                 ) from None
             if keep:
                 saved = time.monotonic()
             if report is not None:
-                report(_progress(job, step, seconds, speed, metrics, recent, evaluation))
+                try:
+                    report(_progress(job, step, seconds, speed, metrics, recent, evaluation))
+                except OSError:
+                    report = None  # nobody is listening any more: that is no reason to stop
             if stop:
                 break
-    return Outcome(store.directory, step, ended, bool(interrupted), store.notes)
+    return Outcome(store.directory, step, ended, bool(interrupted))
 
 
 def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
@@ -234,20 +251,22 @@ def _progress(
 
 
 @contextlib.contextmanager
-def _interrupts() -> Iterator[list[int]]:
+def _interrupts(note: Note | None) -> Iterator[list[int]]:
     """Ctrl-C and a polite kill are noted, to stop after the chunk; a second one stops at once."""
     noted: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield noted
         return
 
-    def note(number: int, frame: Any) -> None:
+    def take(number: int, frame: Any) -> None:
         if noted:
             raise KeyboardInterrupt
         noted.append(number)
+        if note is not None:
+            note("stopping after this chunk; again to stop at once")
 
     numbers = (signal.SIGINT, signal.SIGTERM)
-    old = [signal.signal(number, note) for number in numbers]
+    old = [signal.signal(number, take) for number in numbers]
     try:
         yield noted
     finally:

@@ -293,7 +293,7 @@ def test_what_is_replayed_is_what_was_played(settings):
     assert int(played.episodes.sum()) >= 8
     assert np.asarray(frames.starts).sum() >= 16
     logits, value = jax.jit(ppo.replay)(agent, frames)
-    chosen = ppo._log_probability(logits, frames.action)
+    chosen = ppo.log_probability(logits, frames.action)
     assert np.allclose(chosen, frames.log_probability, atol=1e-4)
     assert np.allclose(value, frames.value, atol=1e-4)
 

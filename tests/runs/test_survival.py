@@ -181,7 +181,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(environment, uninterr
     )
     assert result.returncode == 0, result.stderr
     assert "is damaged" in result.stderr
-    assert "the one of update 10" in result.stderr
+    assert "that of update 10" in result.stderr
     assert everything(half) == uninterrupted[1]
 
 
@@ -214,7 +214,7 @@ def test_a_place_that_cannot_be_written_to(environment, tmp_path):
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() == 0, reason="root may write anywhere")
 def test_a_read_only_directory(environment, uninterrupted, tmp_path):
     directory = tmp_path / "job"
     shutil.copytree(uninterrupted[0], directory)
@@ -243,7 +243,7 @@ def test_another_device_is_refused_unless_one_says_so(environment, uninterrupted
         db.execute("""UPDATE sessions SET versions = replace(versions, '"jax": "', '"jax": "0.')""")
     before = everything(half)
     message = run(environment, "train", "--resume", half, rc=2)
-    assert "was trained on 'NVIDIA H200', and here is 'cpu'" in message
+    assert "was trained elsewhere: device 'NVIDIA H200', here 'cpu'" in message
     assert "--elsewhere" in message
     assert everything(half) == before
     result = subprocess.run(
