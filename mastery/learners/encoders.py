@@ -17,7 +17,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from mastery.errors import MasteryError
 from mastery.minigrid.cells import DECODED
@@ -129,19 +128,34 @@ class Pixels(eqx.Module):
         self.last = Linear(keys[3], features.shape[1], width, gain=2**0.5)
 
     def _features(self, x: Array) -> Array:
-        x = x.astype(jnp.float32)
         for kernel, stride in zip(self.kernels, self.strides, strict=True):
-            layout = ("NHWC", "HWIO", "NHWC")
-            x = lax.conv_general_dilated(
-                x, kernel, (stride, stride), "SAME", dimension_numbers=layout
-            )
-            x = jax.nn.relu(x)
+            x = jax.nn.relu(_strided(x, kernel, stride))
         return x.reshape(x.shape[0], -1)
 
     def __call__(self, image: Array) -> Array:
         """(n, height, width, channels), bytes or floats, to (width, n)."""
         scale = 255.0 if image.dtype == jnp.uint8 else 1.0
-        return jax.nn.relu(self.last(self._features(image / scale).T))
+        return jax.nn.relu(self.last(self._features(image.astype(jnp.float32) / scale).T))
+
+
+def _strided(x: Array, kernel: Array, stride: int) -> Array:
+    """A convolution of (n, height, width, channels), padded so that stride 1 keeps the size.
+
+    Again as a product of matrices: on a CPU, and going backwards, several times faster.
+    """
+    size = kernel.shape[0]
+    height, width = (-(-n // stride) for n in x.shape[1:3])
+    missing = [
+        max((steps - 1) * stride + size - n, 0)
+        for steps, n in zip((height, width), x.shape[1:3], strict=True)
+    ]
+    x = jnp.pad(x, [(0, 0), *((m // 2, m - m // 2) for m in missing), (0, 0)])
+    patches = [
+        x[:, i : i + (height - 1) * stride + 1 : stride, j : j + (width - 1) * stride + 1 : stride]
+        for i in range(size)
+        for j in range(size)
+    ]
+    return jnp.concatenate(patches, -1) @ kernel.reshape(-1, kernel.shape[-1])
 
 
 class Vectors(eqx.Module):
