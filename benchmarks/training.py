@@ -36,6 +36,7 @@ import numpy as np
 from mastery import Curriculum, Task
 from mastery.learners import ppo
 from mastery.minigrid import engine
+from mastery.runs.cores import use_cores
 from mastery.runs.job import Job
 from mastery.runs.train import train
 
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("--evaluate", action="store_true", help="count evaluation in")
     given = parser.parse_args()
     curriculum = Curriculum.load(given.curriculum) if given.curriculum else UNLOCK
+    use_cores(given.runs)
     device = jax.devices()[0].device_kind
     print(f"{device}, {os.cpu_count()} cores, {curriculum.name}, {given.runs} runs at once")
 

@@ -135,6 +135,7 @@ def train_command(
         job = read_job(resume)
         if frames is not None:
             job = replace(job, frames=read_count(frames))
+        _prepare(job)
         with _progress(job) as show:
             outcome = resume_job(
                 resume,
@@ -164,6 +165,7 @@ def train_command(
             changes=split_settings(set_ or []),
         )
         directory = out or _new_directory(job)
+        _prepare(job)
         with _progress(job) as show:
             outcome = train(job, directory, report=show, **shared)
     _say_end(outcome, job, report)
@@ -237,15 +239,22 @@ def _list_settings(preset: str) -> None:
 
 @contextmanager
 def _jax() -> Iterator[None]:
-    """What needs JAX: a missing one is said in a line, and what it compiles is kept."""
+    """What needs JAX: a missing one is said in a line."""
     try:
-        import jax
-
         yield
     except ModuleNotFoundError as error:
         if error.name not in ("jax", "equinox", "optax"):
             raise
         raise MasteryError("training needs JAX: pip install 'mastery[train]'") from None
+
+
+def _prepare(job: Job) -> None:
+    """Let JAX begin: with the cores as the job uses them, and keeping what it compiles."""
+    import jax
+
+    from mastery.runs.cores import use_cores
+
+    use_cores(len(job.runs))
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:

@@ -3,6 +3,7 @@
 Training, in the order data flows:
 
     job             what is to be trained, as data
+    cores           how many of them a job uses
     loop            what both loops give: metrics and evaluations
     minigrid_loop   teacher, environments and agent as one compiled program, for all runs at once
     gymnasium_loop  the same for any Gymnasium environments, on the CPU: gymnasium_tasks makes
