@@ -34,7 +34,7 @@ def train_command(
         typer.Argument(
             metavar="NAME|FILE",
             help="A curriculum whose tasks name their environments: a .toml or .json file, or one "
-            f"of {', '.join(shipped())}.",
+            f"of {', '.join(name for name in shipped() if not name.startswith('addition'))}.",
         ),
     ] = None,
     program: Annotated[

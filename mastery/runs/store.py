@@ -134,7 +134,7 @@ class Store:
         ).fetchone()
         return {"versions": json.loads(row[0]), **json.loads(row[1])} if row else None
 
-    def begin_session(self, command: str, step: int) -> None:
+    def begin_session(self, command: str, step: int = 0) -> None:
         """Write down who trains from here on."""
         with self._transaction() as db:
             db.execute(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_pixels_go_through_the_convolutions_of_torch(shape, sizes, strides, dtyp
         y = torch.relu(torch.nn.functional.conv2d(same(y, size, stride), weights, stride=stride))
     y = y.permute(0, 2, 3, 1).reshape(3, -1)
     y = torch.relu(y @ tensor(encoder.last.weight) + tensor(encoder.last.bias))
-    found = jax.jit(lambda x: encoder(x))(images)
+    found = eqx.filter_jit(encoder)(images)
     assert found.shape == (24, 3)
     assert np.any(found)
     assert np.allclose(found, y.T, atol=1e-4)
