@@ -247,7 +247,7 @@ def test_the_memory_and_its_gradient_are_torchs(frames):
     expected = expected + (tensor(on_memory) * torch.cat([h, c], 1).T).sum()
     expected.backward()
     assert np.allclose(found, expected.item(), rtol=1e-4)
-    for ours, theirs in (
+    for mine, theirs in (
         (d_agent.lstm[0].weight, cell.weight_ih.grad.T),
         (d_agent.lstm[1].weight, cell.weight_hh.grad.T),
         (d_agent.lstm[0].bias, cell.bias_ih.grad),
@@ -255,7 +255,7 @@ def test_the_memory_and_its_gradient_are_torchs(frames):
         (d_memory, t_memory.grad),
         (d_x, t_x.grad),
     ):
-        assert np.allclose(ours, theirs, atol=1e-4)
+        assert np.allclose(mine, theirs, atol=1e-4)
 
 
 def test_actions_follow_the_policy():
