@@ -36,8 +36,9 @@ import numpy as np
 from mastery import Curriculum, Task
 from mastery.learners import ppo
 from mastery.minigrid import engine
-from mastery.runs.cores import use_cores
 from mastery.runs.job import Job
+from mastery.runs.machine import use_cores
+from mastery.runs.minigrid_loop import each_run
 from mastery.runs.train import train
 
 PEER = Path(__file__).parent / "peers" / "torch_ac_unlock.py"
@@ -76,7 +77,7 @@ def parts(job: Job) -> dict[str, float]:
     keys = jax.random.split(jax.random.key(0), runs)
 
     def many(f: Any) -> Any:
-        return jax.jit(jax.vmap(f))
+        return jax.jit(partial(each_run, f))
 
     learner = many(lambda key: ppo.begin(key, p, settings))(keys)
     refill = many(lambda key, pool: engine.refill(key, pool, p))

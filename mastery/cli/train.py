@@ -252,7 +252,7 @@ def _prepare(job: Job) -> None:
     """Let JAX begin: with the cores as the job uses them, and keeping what it compiles."""
     import jax
 
-    from mastery.runs.cores import use_cores
+    from mastery.runs.machine import use_cores
 
     use_cores(len(job.runs))
     try:
@@ -261,7 +261,7 @@ def _prepare(job: Job) -> None:
         reason = str(error).partition("\n")[0] or "JAX_PLATFORMS asks for what is not there"
         raise MasteryError(f"JAX finds no device: {reason}") from None
     if jax.config.values["jax_compilation_cache_dir"] is None:
-        from mastery.runs.store import processor
+        from mastery.runs.machine import processor
 
         with suppress(RuntimeError):  # there is no home: then nothing is kept
             cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -3,11 +3,12 @@
 Training, in the order data flows:
 
     job             what is to be trained, as data
-    cores           how many of them a job uses
+    machine         what it is trained on, and how it uses the cores
     loop            what both loops give: metrics and evaluations
     minigrid_loop   teacher, environments and agent as one compiled program, for all runs at once
     gymnasium_loop  the same for any Gymnasium environments, on the CPU: gymnasium_tasks makes
                     them, gymnasium_play plays
+    arrays          what a loop carries, as named arrays
     store           the run directory: metrics, checkpoints, who is using it
     train           from begin to end, and on after an interruption
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +22,7 @@ from mastery.errors import CheckpointError, MasteryError
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, choose
 from mastery.minigrid import cells
+from mastery.runs.arrays import named
 from mastery.runs.database import open_database
 from mastery.runs.job import Job, Run
 from mastery.runs.store import KIND, read_job
@@ -119,19 +119,14 @@ def load_agent(directory: str | Path, run: int | None = None, seed: int = 0) -> 
         tasks = GymnasiumTasks(job.curriculum, job.settings.actions)
         space = tasks.space
     like = jax.eval_shape(lambda key: Agent(key, job.settings, space), jax.random.key(0))
-    paths, structure = jax.tree_util.tree_flatten_with_path(eqx.filter(like, _is_array))
-    names = [PREFIX + jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths]
+    names = [PREFIX + name for name, _ in named(like)]
     if any(name not in arrays for name in names):
         raise CheckpointError(
             f"the checkpoint in {directory} holds another agent than the job says"
         )
     leaves = [jnp.asarray(arrays[name][run]) for name in names]
-    agent = eqx.combine(jax.tree.unflatten(structure, leaves), like)
+    agent = jax.tree.unflatten(jax.tree.structure(like), leaves)
     return TrainedAgent(agent, space, job, runs[run], seed, tasks)
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def _best(directory: str | Path) -> int:

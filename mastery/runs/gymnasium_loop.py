@@ -24,11 +24,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.errors import CheckpointError, MasteryError
+from mastery.errors import MasteryError
 from mastery.learners import ppo
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, Hyper, Settings, Trajectory
 from mastery.recipe import Recipe
+from mastery.runs.arrays import fitting, named
 from mastery.runs.gymnasium_play import Play, Slot, evaluate
 from mastery.runs.gymnasium_tasks import GymnasiumTasks
 from mastery.runs.job import Job
@@ -154,19 +155,12 @@ class GymnasiumLoop:
 
     def save(self, carry: list[Carry]) -> dict[str, NDArray[Any]]:
         together = jax.tree.map(lambda *x: np.stack([np.asarray(y) for y in x]), *carry)
-        return dict(_leaves(together))
+        return dict(named(together))
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> list[Carry]:
         like = self._begin(0)  # all runs have arrays of the same names and shapes
-        runs, remaining, found = len(self._runs), dict(arrays), []
-        for name, leaf in _leaves(like):
-            array, shape, dtype = remaining.pop(name, None), (runs, *leaf.shape), leaf.dtype
-            if array is None or array.shape != shape or array.dtype != dtype:
-                raise CheckpointError(f"the checkpoint does not fit this job: {name} is not there")
-            found.append(array)
-        if remaining:
-            raise CheckpointError(f"the checkpoint does not fit this job: {min(remaining)} is new")
-        structure = jax.tree.structure(like)
+        runs, structure = len(self._runs), jax.tree.structure(like)
+        found = fitting(arrays, [(name, (runs, *x.shape), x.dtype) for name, x in named(like)])
         carry: list[Carry] = []
         for run in range(runs):
             saved: Carry = jax.tree.unflatten(structure, [x[run] for x in found])
@@ -190,9 +184,3 @@ def _keys(seed: int) -> Array:
 
 def _small(x: NDArray[Any]) -> NDArray[Any]:
     return x.astype({"f": np.float32, "i": np.int32}[x.dtype.kind])
-
-
-def _leaves(tree: Any) -> list[tuple[str, Any]]:
-    """The arrays of a tree, with names."""
-    found = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return [(jax.tree_util.keystr(path, simple=True, separator="."), x) for path, x in found]

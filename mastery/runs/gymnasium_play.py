@@ -20,11 +20,10 @@ from mastery.errors import MasteryError
 from mastery.learners import ppo
 from mastery.learners.ppo import Agent, Trajectory
 from mastery.runs.gymnasium_tasks import Env, GymnasiumTasks, said
-from mastery.runs.loop import POLICIES, Evaluation
+from mastery.runs.loop import EVALUATION_SEED, POLICIES, Evaluation
 from mastery.task import LARGEST
 
 Array = Any  # a NumPy or a JAX array
-EVALUATION_SEED = 2**32 - 5  # of the episodes that are played in evaluations, by all runs alike
 LONGEST = 10_000  # steps of an episode in an evaluation, where the environment has no limit
 
 

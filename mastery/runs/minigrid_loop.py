@@ -19,7 +19,6 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from mastery.errors import CheckpointError
 from mastery.learners import ppo
 from mastery.learners.ppo import Agent, Hyper, Learner, Settings
 from mastery.minigrid.levels import generate
@@ -28,12 +27,12 @@ from mastery.minigrid.state import start
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import seen_cells
 from mastery.recipe import Recipe
+from mastery.runs.arrays import fitting, is_key, named
 from mastery.runs.job import Job, minigrid_tasks
-from mastery.runs.loop import POLICIES, Evaluation, Metrics
+from mastery.runs.loop import EVALUATION_SEED, POLICIES, Evaluation, Metrics
 from mastery.switch import Switch, stack
 
 Array = Any  # a JAX array
-EVALUATION_SEED = 2**32 - 5  # of the levels that are played in evaluations, by all runs alike
 
 
 class Plan(NamedTuple):
@@ -54,7 +53,7 @@ class Carry(NamedTuple):
 def begin(key: Array, plan: Plan, tasks: Array, settings: Settings, slots: int) -> Carry:
     key, first, for_learner = jax.random.split(key, 3)
     teacher = plan.program.init(jax.random.uniform(first, (3, len(tasks))), slots)
-    learner = ppo.begin(for_learner, _spread(plan.program, teacher, tasks), settings)
+    learner = ppo.begin(for_learner, _spread(plan.program.distribution(teacher), tasks), settings)
     return Carry(teacher, learner, key)
 
 
@@ -63,7 +62,7 @@ def time_step(carry: Carry, plan: Plan, tasks: Array, settings: Settings) -> tup
     teacher, learner, key = carry
     program, hyper = plan
     probability = program.distribution(teacher)
-    learner, played = ppo.update(learner, _spread(program, teacher, tasks), settings, hyper)
+    learner, played = ppo.update(learner, _spread(probability, tasks), settings, hyper)
     episodes, returns, frames = (x[tasks] for x in played)
     key, for_noise = jax.random.split(key)
     teacher = program.observe(
@@ -76,9 +75,9 @@ def time_step(carry: Carry, plan: Plan, tasks: Array, settings: Settings) -> tup
     return Carry(teacher, learner, key), metrics
 
 
-def _spread(program: Switch, teacher: Any, tasks: Array) -> Array:
+def _spread(probability: Array, tasks: Array) -> Array:
     """The teacher's probabilities among those of all eighteen tasks."""
-    return jnp.zeros(len(TASKS)).at[tasks].set(program.distribution(teacher))
+    return jnp.zeros(len(TASKS)).at[tasks].set(probability)
 
 
 def evaluate(
@@ -98,11 +97,6 @@ def evaluate(
     greedy = jnp.arange(count) < len(once)
     reward = ppo.REWARDS[settings.reward]
 
-    def step(agent: Agent, state: Any, memory: Array, uniforms: Array, starts: Array) -> Any:
-        memory, logits, _ = agent(memory, starts, seen_cells(state))
-        action = jnp.where(greedy, logits.argmax(-1), ppo.choose(logits, uniforms))
-        return (*act(state, action, reward), memory)
-
     def more(carry: Any) -> Array:
         return ~carry[2].all()
 
@@ -111,14 +105,18 @@ def evaluate(
         t = length.max()
         uniforms = jax.random.uniform(jax.random.fold_in(for_actions, t), (count,))
         starts = jnp.broadcast_to(t == 0, (count,))
-        state, outcome, memory = jax.vmap(step, in_axes=(0, 0, 0, None, None))(
-            agents, state, memory, uniforms, starts
-        )
+
+        def step(agent: Agent, state: Any, memory: Array) -> Any:
+            memory, logits, _ = agent(memory, starts, seen_cells(state))
+            action = jnp.where(greedy, logits.argmax(-1), ppo.choose(logits, uniforms))
+            return (*act(state, action, reward), memory)
+
+        state, outcome, memory = each_run(step, agents, state, memory)
         returns = returns + jnp.where(over, 0.0, outcome.reward)
         length = length + ~over
         return state, memory, over | outcome.terminated | outcome.truncated, returns, length
 
-    memory = jnp.zeros((runs, jax.vmap(lambda a: jnp.zeros(a.memory_size))(agents).shape[1], count))
+    memory = jnp.zeros((runs, agents.memory_size, count))
     nothing = jnp.zeros((runs, count))
     state = jax.tree.map(for_all, first)
     carry = (state, memory, nothing > 0, nothing, nothing.astype(jnp.int32))
@@ -129,7 +127,7 @@ def evaluate(
     return Evaluation(returns.mean(-1), success.mean(-1), length.mean(-1))
 
 
-def _each(f: Any, *runs: Any) -> Any:
+def each_run(f: Any, *runs: Any) -> Any:
     """f for every run. One alone goes without the axis: on a CPU the product of a batch of one
     matrix is twice as slow as that of a matrix."""
     if jax.tree.leaves(runs[0])[0].shape[0] > 1:
@@ -166,7 +164,7 @@ class MiniGridLoop:
         )
 
         def all_begin(keys: Array, plan: Plan) -> Carry:
-            found: Carry = _each(
+            found: Carry = each_run(
                 lambda key, plan: begin(key, plan, tasks, settings, slots), keys, plan
             )
             return found
@@ -176,7 +174,7 @@ class MiniGridLoop:
                 step = partial(time_step, plan=plan, tasks=tasks, settings=settings)
                 return lax.scan(lambda c, _: step(c), carry, length=job.chunk)
 
-            found: tuple[Carry, Metrics] = _each(one, carry, plan)
+            found: tuple[Carry, Metrics] = each_run(one, carry, plan)
             return found
 
         def all_evaluate(agents: Agent, key: Array) -> Evaluation:
@@ -200,25 +198,18 @@ class MiniGridLoop:
         return Evaluation(*(self._own(x) for x in self._evaluate(carry.learner.agent, key)))
 
     def save(self, carry: Carry) -> dict[str, NDArray[Any]]:
-        return {name: self._own(leaf) for name, leaf in _leaves(carry)}
+        return {name: self._own(leaf) for name, leaf in named(carry)}
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> Carry:
         like = jax.eval_shape(self._begin, self._keys, self._plan)
+        wanted = [(name, (self._runs, *x.shape[1:]), x.dtype) for name, x in named(like)]
         padding = len(self._keys) - self._runs
-        found = []
-        remaining = dict(arrays)
-        for name, leaf in _leaves(like):
-            shape, dtype = (self._runs, *leaf.shape[1:]), leaf.dtype
-            array = remaining.pop(name, None)
-            if array is None or array.shape != shape or array.dtype != dtype:
-                raise CheckpointError(f"the checkpoint does not fit this job: {name} is not there")
-            array = np.concatenate([array, *[array[-1:]] * padding])
-            found.append(jax.device_put(array, self._sharding))
-        if remaining:
-            raise CheckpointError(f"the checkpoint does not fit this job: {min(remaining)} is new")
         leaves, structure = jax.tree.flatten(like)
-        keys = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
-        found = [jax.random.wrap_key_data(x) if k else x for x, k in zip(found, keys, strict=True)]
+        found = []
+        for array, leaf in zip(fitting(arrays, wanted), leaves, strict=True):
+            padded = np.concatenate([array, *[array[-1:]] * padding])
+            placed = jax.device_put(padded, self._sharding)
+            found.append(jax.random.wrap_key_data(placed) if is_key(leaf) else placed)
         carry: Carry = jax.tree.unflatten(structure, found)
         return carry
 
@@ -233,17 +224,3 @@ class MiniGridLoop:
 def _single(x: Any) -> NDArray[Any]:
     array = np.asarray(x)
     return array.astype(np.float32) if array.dtype == np.float64 else array
-
-
-def _leaves(tree: Any) -> list[tuple[str, Any]]:
-    """The arrays of a tree with names; keys of random numbers as plain numbers."""
-
-    def plain(leaf: Any) -> Any:
-        if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return leaf
-        if isinstance(leaf, jax.ShapeDtypeStruct):
-            return jax.eval_shape(jax.random.key_data, leaf)
-        return jax.random.key_data(leaf)
-
-    found = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return [(jax.tree_util.keystr(path, simple=True, separator="."), plain(x)) for path, x in found]

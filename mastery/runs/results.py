@@ -176,7 +176,7 @@ class Summary:
     frames: int = 0  # of each run
     total: int = 0  # when it will be done
     created: str = ""
-    # the runs with the lowest and the highest mean over tasks of the return: of the greedy policy
+    # the runs with the lowest and the highest mean over tasks of the return: of the sampled policy
     # in the last evaluation, or else of the last chunks of training
     worst: float | None = None
     best: float | None = None
@@ -227,7 +227,7 @@ def _summary(path: Path) -> Summary:
 def _final(db: sqlite3.Connection) -> list[float]:
     """Each run's return at the end, the mean over tasks, if it is known of all of them."""
     rows = db.execute(
-        "SELECT avg(return) FROM evaluation WHERE policy = 'greedy' "
+        "SELECT avg(return) FROM evaluation WHERE policy = 'sampled' "
         "AND step = (SELECT max(step) FROM evaluation) GROUP BY run"
     ).fetchall()
     if not rows:

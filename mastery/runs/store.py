@@ -12,16 +12,11 @@ it goes on: what lies after the last good checkpoint is taken back and done agai
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-import os
-import platform
 import shlex
 import sqlite3
-import sys
 import time
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +28,7 @@ from mastery.errors import CheckpointError, MasteryError
 from mastery.runs.database import FORMAT, open_database, read_description
 from mastery.runs.job import Job
 from mastery.runs.loop import POLICIES, Evaluation, Metrics
+from mastery.runs.machine import hardware, versions
 
 KIND = "mastery.runs"  # of the checkpoints
 KEEP = 2  # checkpoints
@@ -134,7 +130,7 @@ class Store:
         ).fetchone()
         return {"versions": json.loads(row[0]), **json.loads(row[1])} if row else None
 
-    def begin_session(self, command: str, step: int = 0) -> None:
+    def begin_session(self, command: str, step: int) -> None:
         """Write down who trains from here on."""
         with self._transaction() as db:
             db.execute(
@@ -323,33 +319,3 @@ def _evaluation(step: int, evaluation: Evaluation) -> list[tuple[Any, ...]]:
 
 def now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()) + " UTC"
-
-
-def versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in ("mastery", "numpy", "jax", "jaxlib", "equinox", "optax", "gymnasium", "minigrid"):
-        with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
-
-
-def processor() -> str:
-    """A short text that differs where compiled code may: by what the processor can do."""
-    cpu = Path("/proc/cpuinfo")
-    lines = cpu.read_text().splitlines() if cpu.exists() else [platform.processor()]
-    features = next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])
-    return hashlib.sha256(features.encode()).hexdigest()[:12]
-
-
-def hardware() -> dict[str, Any]:
-    import jax
-
-    devices = jax.devices()
-    return {
-        "device": devices[0].device_kind,
-        "devices": len(devices),
-        "machine": platform.machine(),
-        "processor": processor(),
-        "system": sys.platform,
-        "cores": os.cpu_count(),
-    }

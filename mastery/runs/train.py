@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError
 from mastery.runs.job import Job
-from mastery.runs.loop import Evaluation, Loop, Metrics
+from mastery.runs.loop import Loop, Metrics
+from mastery.runs.machine import hardware, versions
 from mastery.runs.results import RECENT
-from mastery.runs.store import Store, check_new, hardware, totals, versions
+from mastery.runs.store import Store, check_new, totals
 
 CHECKPOINT_SECONDS = 30.0
 
@@ -31,12 +32,10 @@ class Progress(NamedTuple):
     update: int
     updates: int
     frames: int  # of all runs together
-    seconds: float  # of training, from the first session on
     speed: float  # frames a second in the last chunk
     mastery: NDArray[np.float64]
     returns: NDArray[np.float64]  # NaN where no episode has ended lately
     share: NDArray[np.float64]  # of the frames of the last chunk
-    evaluation: Evaluation | None  # if there was one after this chunk
 
 
 Report = Callable[[Progress], None]
@@ -199,7 +198,7 @@ def _train(
                 saved = time.monotonic()
             if report is not None:
                 try:
-                    report(_progress(job, step, seconds, speed, metrics, recent, evaluation))
+                    report(_progress(job, step, speed, metrics, recent))
                 except OSError:
                     report = None  # nobody is listening any more: that is no reason to stop
             if stop:
@@ -224,15 +223,7 @@ def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return episodes.sum(0), np.nansum(episodes * np.stack([mean for _, mean in recent]), 0)
 
 
-def _progress(
-    job: Job,
-    step: int,
-    seconds: float,
-    speed: float,
-    metrics: Metrics,
-    recent: Recent,
-    evaluation: Evaluation | None,
-) -> Progress:
+def _progress(job: Job, step: int, speed: float, metrics: Metrics, recent: Recent) -> Progress:
     episodes, returns = _sums(recent)
     with np.errstate(invalid="ignore"):
         mean = returns.sum(0) / episodes.sum(0)
@@ -241,12 +232,10 @@ def _progress(
         update=step,
         updates=job.updates,
         frames=step * job.frames_of_update * len(job.runs),
-        seconds=seconds,
         speed=speed,
         mastery=metrics.mastery[-1].mean(0, dtype=np.float64),
         returns=mean,
         share=frames / frames.sum(),
-        evaluation=evaluation,
     )
 
 

@@ -36,7 +36,7 @@ def add(store, probability, mastery, episodes, returns, frames, evaluation=None,
 def two_points(directory, evaluated=True):
     """Two tasks, mr and uniform with two seeds each, two chunks of three, the numbers by hand."""
     with Store(directory, job()) as store:
-        store.begin_session("mastery train & see")
+        store.begin_session("mastery train & see", 0)
         add(
             store,
             probability=[[0.75, 0.25], [1, 0], [0.5, 0.5], [0.5, 0.5]],
@@ -67,7 +67,7 @@ def many_points(directory, the_job, points, evaluated=True):
     runs, tasks = len(the_job.runs), len(the_job.curriculum)
     random = np.random.default_rng(0)
     with Store(directory, the_job) as store:
-        store.begin_session("mastery train")
+        store.begin_session("mastery train", 0)
         for point in range(points):
             late = np.arange(tasks) / tasks
             skill = np.clip(2 * (point + 1) / points - late, 0, 1) * random.uniform(

@@ -19,8 +19,8 @@ from mastery.minigrid.state import start
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import seen_cells
 from mastery.runs.job import Job
-from mastery.runs.loop import Metrics
-from mastery.runs.minigrid_loop import EVALUATION_SEED, MiniGridLoop
+from mastery.runs.loop import EVALUATION_SEED, Metrics
+from mastery.runs.minigrid_loop import MiniGridLoop
 
 SMALL = Settings(envs=8, frames=64, batch=256, epochs=1, ahead=4)
 CURRICULUM = Curriculum.load("key-corridor")

@@ -146,7 +146,7 @@ def test_the_list_of_jobs(directory, tmp_path):
     assert (a.path, a.curriculum, a.programs) == (tmp_path / "a", "two & more", ("mr", "uniform"))
     assert (a.seeds, a.frames, a.total, a.state) == (2, 32, 48, "stopped")
     assert a.created.endswith("UTC")
-    assert (a.best, a.worst) == ((0.75 + 0.5) / 2, 0.125 / 2)  # greedy, mean over tasks
+    assert (a.best, a.worst) == (0.5, 0)  # sampled, mean over tasks: of (1, 0) and of (0, 0)
     assert (b.frames, b.total, b.state) == (16, 16, "finished: all frames are done")
     assert b.best is b.worst is None  # there is a task that was not played
     # run 0: (1 + 1.5) / 4 and 0.25 / 2; run 1: 3 / 4 and 0.5; run 2: 0.5 and 0.125; run 3: 0.5, 0

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 PROGRAM = """
-from mastery.runs.cores import use_cores
+from mastery.runs.machine import use_cores
 use_cores({runs})
 import os, jax
 print(len(jax.devices()), os.environ.get("NPROC"))

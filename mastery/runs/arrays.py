@@ -1,0 +1,46 @@
+"""What a loop carries as named arrays, for a checkpoint, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from numpy.typing import NDArray
+
+from mastery.errors import CheckpointError
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether it is a key of random numbers, which is saved as plain numbers."""
+    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def named(tree: Any) -> list[tuple[str, Any]]:
+    """The arrays of a tree, or what stands for them, each with its path as a name."""
+
+    def plain(leaf: Any) -> Any:
+        if not is_key(leaf):
+            return leaf
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return jax.eval_shape(jax.random.key_data, leaf)
+        return jax.random.key_data(leaf)
+
+    found = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return [(jax.tree_util.keystr(path, simple=True, separator="."), plain(x)) for path, x in found]
+
+
+def fitting(
+    arrays: Mapping[str, NDArray[Any]], wanted: Iterable[tuple[str, tuple[int, ...], Any]]
+) -> list[NDArray[Any]]:
+    """The arrays in the order of these names, with these shapes and dtypes, and no others."""
+    remaining, found = dict(arrays), []
+    for name, shape, dtype in wanted:
+        array = remaining.pop(name, None)
+        if array is None or array.shape != shape or array.dtype != dtype:
+            raise CheckpointError(f"the checkpoint does not fit this job: {name} is not there")
+        found.append(array)
+    if remaining:
+        raise CheckpointError(f"the checkpoint does not fit this job: {min(remaining)} is new")
+    return found
