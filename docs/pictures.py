@@ -1,6 +1,7 @@
 """Draws the pictures of the documentation: `make pictures`."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +12,107 @@ from mastery import Curriculum, Teacher
 from mastery.draw import curriculum_svg, curves_svg
 from mastery.minigrid import TASKS, generate, start, to_package
 from mastery.minigrid.play import pictures, play, write_gif
+from mastery.plot import STYLE, label, stroke, svg
 from mastery.simulate import simulate
 
 FOLDER = Path(__file__).parent / "img"
+DATA = Path(__file__).parent / "data"
+
+BASE = "as it is"
+FINDINGS = {  # variants of the agent, by the picture that compares them
+    "novelty": {
+        "": BASE,
+        "novelty=0.0": "none",
+        "novelty=0.001": "novelty 0.001",
+        "novelty=0.01": "novelty 0.01",
+    },
+    "scale": {
+        "": BASE,
+        "reward_scale=1.0 entropy=0.0005": "reward × 1, entropy 0.0005",
+        "reward_scale=20.0 entropy=0.01": "reward × 20, entropy 0.01",
+    },
+    "entropy": {"": BASE, "entropy=0.01": "entropy 0.01", "entropy=0.0005": "entropy 0.0005"},
+    "rate": {
+        "": BASE,
+        "learning_rate=0.0003": "learning rate 3e-4",
+        "learning_rate=0.001": "learning rate 1e-3",
+    },
+}
+THREE = {"bup": "BlockedUnlockPickup", "kc": "KeyCorridor", "om": "ObstructedMaze"}
 
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
+    draw_agent()
     draw_curricula()
     draw_minigrid()
+
+
+def draw_agent() -> None:
+    """The agent under four programs, and what becomes of it when a setting is changed."""
+    with np.load(DATA / "agent.npz") as data:
+        programs = dict.fromkeys(data["kc/labels"].tolist())
+        pictures = [
+            curves_svg(
+                {
+                    p: (data[f"{job}/evaluated"] / 1e6, evaluated(data, job, p).mean(2))
+                    for p in programs
+                },
+                "M frames", "mean return over the tasks", title=title,
+            )
+            for job, title in THREE.items()
+        ]  # fmt: skip
+        (FOLDER / "agent-programs.svg").write_text(side_by_side(pictures, list(programs)))
+        for name, variants in FINDINGS.items():
+            pictures = [
+                curves_svg(
+                    {
+                        shown: (data[f"a-{job}/frames"] / 1e6, trained(data, f"a-{job}", variant))
+                        for variant, shown in variants.items()
+                    },
+                    "M frames", "mean return over the tasks", title=title,
+                )
+                for job, title in THREE.items()
+            ]  # fmt: skip
+            picture = side_by_side(pictures, list(variants.values()))
+            (FOLDER / f"agent-{name}.svg").write_text(picture)
+
+
+def evaluated(data: Any, job: str, label: str) -> Any:
+    return data[f"{job}/sampled"][:, data[f"{job}/labels"] == label].astype(float)
+
+
+def trained(data: Any, job: str, variant: str) -> Any:
+    """The mean over the tasks, (points, runs): where a task was not trained on, as it was last."""
+    runs = data[f"{job}/labels"] == f"mr {variant}".strip()
+    returns = data[f"{job}/training"][:, runs].astype(float)
+    last = np.zeros(returns.shape[1:])
+    for point in returns:
+        last = point[:] = np.where(np.isnan(point), last, point)
+    return returns.mean(2)
+
+
+def side_by_side(pictures: list[str], names: list[str]) -> str:
+    """Small pictures in a row, over a list of what their lines are."""
+    wide, high = 330, 196
+    placed = [p.replace("<svg ", f'<svg x="{i * wide}" y="0" ', 1) for i, p in enumerate(pictures)]
+    legend, x = [], 44.0
+    for i, name in enumerate(names):
+        legend.append(
+            f'<line x1="{x}" x2="{x + 22}" y1="{high + 16}" y2="{high + 16}" {stroke(i)} '
+            'stroke-width="3"/>' + label(x + 30, high + 20, name, "start")
+        )
+        x += 58 + 7.2 * len(name)
+    legend.append(
+        label(
+            wide * len(pictures) - 14,
+            high + 20,
+            "mean return over the tasks, by frames of a run (M)",
+            "end",
+        )
+    )
+    inside = STYLE + "".join(placed) + "".join(legend)
+    return svg(wide * len(pictures), high + 30, "Returns over frames", inside)
 
 
 def draw_minigrid() -> None:

@@ -48,16 +48,22 @@ def train_command(
     preset: Annotated[
         str,
         typer.Option(
-            help="The agent's settings: [bold]default[/bold], [bold]explore[/bold], "
-            "[bold]paper[/bold] (the authors'), or [bold]auto[/bold]: what suits the curriculum."
+            help="The agent's settings: [bold]default[/bold], or [bold]paper[/bold]: the authors'."
         ),
-    ] = "auto",
+    ] = "default",
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="A setting of the agent, as in [bold]memory=lstm[/bold]; several values make runs "
+            help="A setting of the agent, as in [bold]memory=none[/bold]; several values make runs "
             "of each: [bold]learning_rate=1e-3,5e-4[/bold]. [bold]--set list[/bold] shows all.",
+        ),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Runs with these settings changed: [bold]novelty=0,entropy=0.01[/bold]. Give it "
+            "several times to compare; an empty one is the agent as it is."
         ),
     ] = None,
     out: Annotated[
@@ -163,6 +169,7 @@ def train_command(
             stop_return=stop_when_return,
             preset=preset,
             changes=split_settings(set_ or []),
+            variants=variant or [],
         )
         directory = out or _new_directory(job)
         _prepare(job)
@@ -171,23 +178,31 @@ def train_command(
     _say_end(outcome, job, report)
 
 
-def _job(curriculum: Curriculum, preset: str, changes: dict[str, list[str]], **rest: Any) -> Job:
-    from mastery.learners.ppo import SUITED, Settings
+def _job(
+    curriculum: Curriculum,
+    preset: str,
+    changes: dict[str, list[str]],
+    variants: list[str],
+    **rest: Any,
+) -> Job:
     from mastery.runs.job import Job
 
-    settings = _preset(SUITED.get(curriculum.name, "default") if preset == "auto" else preset)
-    kinds = {f.name: f.type for f in fields(Settings)}
     chosen: dict[str, Any] = {}
     grid: dict[str, tuple[float, ...]] = {}
     for name, texts in changes.items():
-        if name not in kinds:
-            raise MasteryError(f"the agent has no setting {name!r}{did_you_mean(name, kinds)}")
-        values = tuple(_read(name, str(kinds[name]), text) for text in texts)
+        values = tuple(_read(name, text) for text in texts)
         if len(values) == 1:
             chosen[name] = values[0]
         else:
             grid[name] = values
-    return Job(curriculum, settings=replace(settings, **chosen), grid=grid, **rest)
+    each = [split_settings(filter(None, variant.split(","))) for variant in variants] or [{}]
+    return Job(
+        curriculum,
+        settings=replace(_preset(preset), **chosen),
+        grid=grid,
+        variants=tuple({name: _read(name, texts[0]) for name, texts in v.items()} for v in each),
+        **rest,
+    )
 
 
 def _check_resume(context: typer.Context) -> None:
@@ -207,12 +222,18 @@ def _preset(name: str) -> Settings:
     from mastery.learners.ppo import PRESETS
 
     if name not in PRESETS:
-        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, ['auto', *PRESETS])}")
+        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, PRESETS)}")
     return PRESETS[name]
 
 
-def _read(name: str, kind: str, text: str) -> Any:
+def _read(name: str, text: str) -> Any:
     """The value of a setting."""
+    from mastery.learners.ppo import Settings
+
+    kinds = {f.name: str(f.type) for f in fields(Settings)}
+    if name not in kinds:
+        raise MasteryError(f"the agent has no setting {name!r}{did_you_mean(name, kinds)}")
+    kind = kinds[name]
     try:
         if kind == "bool":
             return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
@@ -227,7 +248,7 @@ def _read(name: str, kind: str, text: str) -> Any:
 def _list_settings(preset: str) -> None:
     with _jax():
         from mastery.learners import ppo
-    chosen = _preset("default" if preset == "auto" else preset)
+    chosen = _preset(preset)
     source = Path(ppo.__file__).read_text(encoding="utf-8")
     for f in fields(ppo.Settings):
         line = next(x for x in source.splitlines() if x.startswith(f"    {f.name}: {f.type} = "))

@@ -3,6 +3,7 @@
     Settings      how it is built and trained
     Agent         the network: what is seen → encoder → memory → policy and value
     collect       play with it in MiniGrid, on fresh levels of tasks drawn from given probabilities
+    segments      what was played, as frames to learn from; what was seen first is a small reward
     advantages    generalised advantage estimation
     loss          the clipped objective
     improve       epochs of minibatches
@@ -25,6 +26,7 @@ import optax
 from jax import lax
 
 from mastery.errors import MasteryError
+from mastery.learners import novelty
 from mastery.learners.encoders import Linear, Space, make_encoder
 from mastery.minigrid import engine
 from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD
@@ -45,19 +47,19 @@ class Settings:
     batch: int = 256  # frames in a minibatch
     bptt: int = 8  # frames through which gradients flow back in time
     ahead: int = 16  # levels made ahead for each environment, so that none is played twice
-    learning_rate: float = 5e-4  # Adam's
+    learning_rate: float = 7e-4  # Adam's
     discount: float = 0.99  # γ
     gae: float = 0.95  # λ of the advantage estimation
-    entropy: float = 0.015  # weight of the policy's entropy
+    entropy: float = 0.0025  # weight of the policy's entropy
     value: float = 0.5  # weight of the value's error
     clip: float = 0.2  # how far the policy may move in one update
     gradient_norm: float = 2.0  # the longest gradient
-    reward_scale: float = 1.0  # of the rewards PPO sees; a teacher sees them as they are
-    floor: float = 0.05  # normalised advantages are divided by their deviation, or by this if more
-    normalise: bool = True  # advantages to mean 0 and deviation 1 in each minibatch
+    reward_scale: float = 5.0  # of the rewards PPO sees; a teacher sees them as they are
+    novelty: float = 0.003  # PPO's reward, beside, for a view that is new in its episode (MiniGrid)
+    normalise: bool = False  # advantages to mean 0 and deviation 1 in each minibatch
     clip_value: bool = False  # clip the value's movement as the policy's
     encoding: str = "onehot"  # of MiniGrid's cells: onehot, or raw (three numbers each)
-    memory: str = "none"  # lstm or none
+    memory: str = "lstm"  # lstm or none
     skip: bool = True  # with an lstm: the heads see past it as well
     width: int = 64  # of the embedding, the memory and the heads
     actions: int = 6  # of MiniGrid's; 7 with "done", which does nothing
@@ -102,17 +104,13 @@ PAPER = Settings(
     entropy=0.01,
     gradient_norm=0.5,
     reward_scale=20.0,
-    normalise=False,
+    novelty=0.0,
     clip_value=True,
     encoding="raw",
-    memory="lstm",
     skip=False,
     actions=7,
 )
-# holds on to chance for longer: where the next task begins with what no task before it has shown
-EXPLORE = Settings(entropy=0.01, gradient_norm=0.5, floor=0.2)
-PRESETS = {"default": Settings(), "explore": EXPLORE, "paper": PAPER}
-SUITED = {"blocked-unlock-pickup": "explore"}  # curricula that another preset than default suits
+PRESETS = {"default": Settings(), "paper": PAPER}
 
 
 class Hyper(NamedTuple):
@@ -126,7 +124,7 @@ class Hyper(NamedTuple):
     clip: Array
     gradient_norm: Array
     reward_scale: Array
-    floor: Array
+    novelty: Array
 
     @classmethod
     def of(cls, settings: Settings) -> Hyper:
@@ -205,6 +203,7 @@ class Environments(NamedTuple):
     pool: engine.Pool
     memory: Array  # (memory_size, envs)
     starts: Array  # (envs,) bool: the next frame is the first of an episode
+    visited: Array  # what the episode has shown; see `novelty`
 
 
 class Trajectory(NamedTuple):
@@ -217,6 +216,7 @@ class Trajectory(NamedTuple):
     value: Array  # as it was judged then
     reward: Array  # as it was given
     ended: Array  # bool: the last frame of an episode
+    new: Array  # bool: it led to something that the episode had not shown before
     memory: Array  # (frames / bptt, memory_size, envs): before the first frame of each segment
 
 
@@ -247,15 +247,16 @@ def collect(
     reward = REWARDS[settings.reward]
 
     def one(envs: Environments, uniforms: Array) -> Any:
-        state, pool, memory, starts = envs
+        state, pool, memory, starts, visited = envs
         cells = seen_cells(state)
+        visited, new = novelty.look(visited, starts, cells)
         memory, logits, value = agent(memory, starts, cells)
         action = choose(logits, uniforms)
         state, pool, outcome = engine.step(state, pool, action, reward)
         ended = outcome.terminated | outcome.truncated
         chosen = log_probability(logits, action)
         seen = (cells, starts, action, chosen, value, outcome.reward, ended)
-        return Environments(state, pool, memory, ended), (seen, outcome.task)
+        return Environments(state, pool, memory, ended, visited), (seen, new, outcome.task)
 
     def segment(envs: Environments, uniforms: Array) -> Any:
         before = envs.memory
@@ -263,23 +264,27 @@ def collect(
         return envs, (seen, before)
 
     shape = (settings.frames // settings.bptt, settings.bptt, settings.envs)
-    envs, ((seen, task), memory) = lax.scan(segment, envs, jax.random.uniform(key, shape))
-    seen, task = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (seen, task))
-    trajectory = Trajectory(*(*seen, memory))
-    _, _, last = agent(envs.memory, envs.starts, seen_cells(envs.state))
+    envs, (played, memory) = lax.scan(segment, envs, jax.random.uniform(key, shape))
+    seen, new, task = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
+    cells = seen_cells(envs.state)
+    _, _, last = agent(envs.memory, envs.starts, cells)
+    _, after = novelty.look(envs.visited, envs.starts, cells)
+    new = jnp.concatenate([new[1:], after[None]])  # a frame leads to what the next one sees
+    trajectory = Trajectory(*(*seen, new, memory))
     which = task[..., None] == jnp.arange(len(TASKS))
-    played = Played(
+    totals = Played(
         episodes=(which & trajectory.ended[..., None]).sum((0, 1)),
         returns=jnp.where(which, trajectory.reward[..., None], 0.0).sum((0, 1)),
         frames=which.sum((0, 1)),
     )
-    return envs, segments(trajectory, last, settings, h), played
+    return envs, segments(trajectory, last, settings, h), totals
 
 
 def segments(trajectory: Trajectory, last: Array, settings: Settings, h: Hyper) -> Frames:
     """What was played as frames to learn from; `last`: the value of what comes after it."""
-    _, starts, _, _, value, reward, ended, memory = trajectory
-    advantage = advantages(reward * h.reward_scale, value, ended, last, h.discount, h.gae)
+    _, starts, _, _, value, reward, ended, new, memory = trajectory
+    reward = h.reward_scale * (reward + h.novelty * (new & ~ended))
+    advantage = advantages(reward, value, ended, last, h.discount, h.gae)
 
     def cut(x: Array) -> Array:
         x = x.reshape(-1, settings.bptt, *x.shape[1:])  # (frames / bptt, bptt, envs, …)
@@ -340,9 +345,7 @@ def ppo_loss(logits: Array, value: Array, frames: Frames, settings: Settings, h:
     """−E[min(ρ Â, clip(ρ, 1 − ε, 1 + ε) Â)] + c_v E[(V − R)²] − c_e E[H], to be made small."""
     advantage, target = frames.advantage, frames.advantage + frames.value
     if settings.normalise:
-        # where nothing succeeds the deviation is that of noise, which is not to be made large
-        deviation = jnp.maximum(advantage.std(), h.floor + 1e-8)
-        advantage = (advantage - advantage.mean()) / deviation
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     ratio = jnp.exp(log_probability(logits, frames.action) - frames.log_probability)
     clipped = jnp.clip(ratio, 1 - h.clip, 1 + h.clip)
     policy = -jnp.minimum(ratio * advantage, clipped * advantage).mean()
@@ -400,7 +403,8 @@ def begin(key: Array, probabilities: Array, settings: Settings) -> Learner:
     agent = Agent(for_agent, settings, Space("cells", (VIEW, VIEW), settings.actions))
     pool, state = engine.reset(for_levels, probabilities, settings.envs, settings.ahead)
     memory = jnp.zeros((agent.memory_size, settings.envs))
-    envs = Environments(state, pool, memory, jnp.ones(settings.envs, bool))
+    first = jnp.ones(settings.envs, bool)
+    envs = Environments(state, pool, memory, first, novelty.nothing(settings.envs))
     return Learner(agent, new_optimiser(agent), envs, key)
 
 

@@ -44,10 +44,12 @@ class Slot:
         self._tasks = tasks
         self._envs: dict[int, Env] = {}
         self.task, self.total, self.length = 0, 0.0, 0  # of the episode: its return, its frames
+        self.shown: set[bytes] = set()  # in the episode
 
     def begin(self, task: int, seed: int) -> NDArray[Any]:
         """A new episode, and the first that is seen of it."""
         self.task, self.total, self.length = task, 0.0, 0
+        self.shown.clear()
         if task not in self._envs:
             self._envs[task] = self._tasks.make(task)
         try:
@@ -69,6 +71,14 @@ class Slot:
             return self._seen(observation), reward, bool(terminated or truncated)
         except Exception as error:  # whatever an environment of someone else's does
             raise self._failed("step", error) from error
+
+    def new(self, seen: NDArray[Any]) -> bool:
+        """Whether a view has not been shown in the episode before; now it has."""
+        if self._tasks.space.kind != "cells":
+            return False  # pictures and numbers are hardly ever the same twice
+        before = len(self.shown)
+        self.shown.add(seen.tobytes())
+        return len(self.shown) > before
 
     def close(self) -> None:
         while self._envs:
@@ -126,6 +136,7 @@ class Play:
         # these are made anew each time: what has been given to JAX must not be written over
         observation = np.empty((frames + 1, envs, *self._tasks.space.shape), self._tasks.dtype)
         starts = np.empty((frames + 1, envs), bool)
+        new = np.empty((frames, envs), bool)
         action = np.empty((frames, envs), np.int32)
         log_probability, value, reward = np.empty((3, frames, envs), np.float32)
         memories = []
@@ -136,6 +147,7 @@ class Play:
             starts[0] = True
             for i in range(envs):
                 observation[0, i] = self._begin(i, sums)
+                self._slots[i].new(observation[0, i])
         else:
             memory, starts[0], observation[0] = self._after
         greedy = np.zeros(envs, bool)
@@ -146,12 +158,14 @@ class Play:
                 agent, memory, starts[t], observation[t], uniforms[t], greedy
             )
             for i, (slot, chosen) in enumerate(zip(self._slots, action[t].tolist(), strict=True)):
-                seen, reward[t, i], ended = slot.step(chosen)
+                seen, given, ended = slot.step(chosen)
+                reward[t, i] = given * self._tasks.scale[slot.task]
                 played.frames[slot.task] += 1
                 if ended:
                     played.episodes[slot.task] += 1
                     played.returns[slot.task] += slot.total
                     seen = self._begin(i, sums)
+                new[t, i] = slot.new(seen)
                 observation[t + 1, i], starts[t + 1, i] = seen, ended
         self._after = memory, starts[-1], observation[-1]
         trajectory = Trajectory(
@@ -162,6 +176,7 @@ class Play:
             value=value,
             reward=reward,
             ended=starts[1:],
+            new=new,
             memory=np.stack(memories),
         )
         return trajectory, self._after, played

@@ -51,6 +51,8 @@ class GymnasiumTasks:
     """The tasks of a curriculum; all of them show and do the same kind of thing.
 
     space: what an agent sees and does. dtype: of what it sees.
+    scale: of the rewards that an agent learns from: 1 for the tasks of our own MiniGrid, and else
+        so that from a task's minimum to its maximum is 1.
     limits: the most steps of an episode of each task, None where that is not known.
     """
 
@@ -58,6 +60,8 @@ class GymnasiumTasks:
         self.names, self.minimum = curriculum.names, curriculum.minimum
         self._settings = [curriculum.settings.get(name, {}) for name in self.names]
         self._as_cells = all(map(_is_ours, self._settings))
+        reach = curriculum.maximum - curriculum.minimum
+        self.scale = np.ones_like(reach) if self._as_cells else 1 / reach
         self.limits: list[int | None] = []
         found: list[tuple[View, int, int]] = []
         for task in range(len(self.names)):

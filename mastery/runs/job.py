@@ -33,7 +33,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be trained: every program with every seed and every setting of the grid."""
+    """What is to be trained: every program with every variant, every point of the grid and every
+    seed."""
 
     curriculum: Curriculum
     programs: tuple[str, ...] = ("mr",)
@@ -42,6 +43,7 @@ class Job:
     frames: int = 2_000_000  # of each run, rounded up to whole chunks
     settings: Settings = field(default_factory=Settings)
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # settings of several runs
+    variants: tuple[Mapping[str, float], ...] = ({},)  # changes of settings, each for some runs
     environments: str = "auto"  # minigrid (our own, compiled) or gymnasium
     chunk: int = 10  # updates between two points of the curves
     evaluate_every: int = 250_000  # frames, rounded to whole chunks; 0: never
@@ -67,13 +69,18 @@ class Job:
             raise MasteryError("there is no program: give one, such as mr")
         recipes = [str(Recipe.parse(program)) for program in self.programs]
         object.__setattr__(self, "programs", tuple(dict.fromkeys(recipes)))
-        for name, values in self.grid.items():
+        for name in itertools.chain(self.grid, *self.variants):
             if name not in Hyper._fields:
                 raise MasteryError(
                     f"{name!r} cannot differ from run to run{did_you_mean(name, Hyper._fields)}"
                 )
+            if name in self.grid and any(name in variant for variant in self.variants):
+                raise MasteryError(f"{name!r} has several values, and variants change it: do one")
+        for name, values in self.grid.items():
             if not values or len(set(values)) < len(values) or not all(map(math.isfinite, values)):
                 raise MasteryError(f"{name} needs several numbers, each once: {values}")
+        if not self.variants or len(set(map(repr, self.variants))) < len(self.variants):
+            raise MasteryError("there must be a variant at least, and each of them once")
         for changes in self.points:
             Settings(**{**asdict(self.settings), **changes})  # refuses what makes no sense
         if self.environments == "auto":
@@ -85,9 +92,13 @@ class Job:
 
     @property
     def points(self) -> list[dict[str, float]]:
-        """The points of the grid; one without changes if there is no grid."""
-        values = itertools.product(*self.grid.values())
-        return [dict(zip(self.grid, point, strict=True)) for point in values]
+        """How settings are changed, variant by variant and point by point of the grid."""
+        values = list(itertools.product(*self.grid.values()))
+        return [
+            {**variant, **dict(zip(self.grid, point, strict=True))}
+            for variant in self.variants
+            for point in values
+        ]
 
     @property
     def runs(self) -> list[Run]:
@@ -125,6 +136,7 @@ class Job:
             "programs": full,  # as they are now, should a default change
             "settings": asdict(self.settings),
             "grid": {name: list(values) for name, values in self.grid.items()},
+            "variants": [dict(variant) for variant in self.variants],
         }
 
     @classmethod
@@ -136,6 +148,7 @@ class Job:
                 "programs": tuple(data["programs"]),
                 "settings": Settings(**data["settings"]),
                 "grid": {name: tuple(values) for name, values in data["grid"].items()},
+                "variants": tuple(data.get("variants", [{}])),
             }
         )
 

@@ -220,7 +220,7 @@ def _making(results: Results) -> str:
             f"<p>{_count(len(results.labels), 'run')}, {frames:,} frames together in "
             f"{_duration(seconds)}: {frames / max(seconds, 1e-9):,.0f} frames a second.</p>"
         )
-    own = ("curriculum", "programs", "settings", "grid")  # these are shown elsewhere
+    own = ("curriculum", "programs", "settings", "grid", "variants")  # these are shown elsewhere
     plain = {k: v for k, v in results.job.items() if k not in own}
     programs = "<br>".join(escape(program) for program in results.job["programs"])
     parts.append(

@@ -18,9 +18,10 @@ from mastery.learners.encoders import Space
 from mastery.learners.ppo import PAPER, Agent, Frames, Hyper, Settings, Trajectory
 from mastery.minigrid import NAMES
 from mastery.minigrid.cells import DECODED
+from mastery.minigrid.vision import seen_cells
 
 SMALL = Settings(envs=8, frames=32, batch=64, ahead=4)
-LSTM = replace(SMALL, memory="lstm")
+NO_MEMORY = replace(SMALL, memory="none")
 CELLS = Space("cells", (7, 7), 6)
 UNLOCK = np.eye(18, dtype=np.float32)[0]
 
@@ -70,12 +71,12 @@ def test_advantages_worked_out_by_hand():
 def test_segments_worked_out_by_hand():
     """Two environments, four frames, segments of two; what is in a frame tells which it is."""
     settings = Settings(envs=2, frames=4, batch=4, bptt=2)
-    h = Hyper.of(replace(settings, discount=0.5, gae=0.5, reward_scale=3.0))
+    h = Hyper.of(replace(settings, discount=0.5, gae=0.5, reward_scale=3.0, novelty=0.5))
     which = np.array([[10, 20], [11, 21], [12, 22], [13, 23]])
     first, memory = which == 10, np.arange(12.0).reshape(2, 3, 2)  # (segments in time, 3, envs)
-    zeros, ended = np.zeros((4, 2)), np.zeros((4, 2), bool)
+    zeros, ended, new = np.zeros((4, 2)), which == 21, (which == 20) | (which == 21)
     reward = np.array([[0.0, 0.0], [0.0, 0.0], [4.0, 0.0], [0.0, 0.0]])
-    played = Trajectory(which[..., None], first, which, which, zeros, reward, ended, memory)
+    played = Trajectory(which[..., None], first, which, which, zeros, reward, ended, new, memory)
     frames = ppo.segments(played, np.zeros(2), settings, h)
     order = [[10, 11], [20, 21], [12, 13], [22, 23]]
     assert np.array_equal(frames.action, order)
@@ -83,18 +84,18 @@ def test_segments_worked_out_by_hand():
     assert np.array_equal(frames.observation[..., 0], order)
     assert np.array_equal(frames.starts, [[True, False]] + 3 * [[False, False]])
     assert np.array_equal(frames.memory, [[0, 2, 4], [1, 3, 5], [6, 8, 10], [7, 9, 11]])
-    # the reward of 4 counts 3 · 4 = 12, and γ λ = ¼ of that a frame before
-    assert np.array_equal(frames.advantage, [[0.75, 3.0], [0.0, 0.0], [12.0, 0.0], [0.0, 0.0]])
+    # the reward of 4 counts 3 · 4 = 12, and γ λ = ¼ of that a frame before; frame 20 led to
+    # something new, 3 · ½ = 1.5; so did 21, but that is the next episode's
+    assert np.array_equal(frames.advantage, [[0.75, 3.0], [1.5, 0.0], [12.0, 0.0], [0.0, 0.0]])
 
 
-@pytest.mark.parametrize("floor", [None, 0.05, 3.0])  # none, below the deviation of 1, above it
+@pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize("clip_value", [True, False])
-def test_the_loss_and_its_gradient_are_torchs(floor, clip_value):
-    normalise = floor is not None
+def test_the_loss_and_its_gradient_are_torchs(normalise, clip_value):
     rng = np.random.default_rng(1)
     n, actions = 96, 6
     settings = Settings(normalise=normalise, clip_value=clip_value)
-    h = Hyper.of(replace(settings, clip=0.2, value=0.7, entropy=0.03, floor=floor or 0.0))
+    h = Hyper.of(replace(settings, clip=0.2, value=0.7, entropy=0.03))
     logits, old_logits = rng.normal(size=(2, n, actions)).astype(np.float32)
     value, old_value, advantage = rng.normal(size=(3, n)).astype(np.float32)
     action = rng.integers(0, actions, n)
@@ -105,7 +106,7 @@ def test_the_loss_and_its_gradient_are_torchs(floor, clip_value):
     a, v_old = torch.tensor(advantage), torch.tensor(old_value)
     target = a + v_old
     if normalise:
-        a = (a - a.mean()) / max(a.std(unbiased=False), torch.tensor(floor))
+        a = (a - a.mean()) / a.std(unbiased=False)
     policy = torch.distributions.Categorical(logits=t_logits)
     ratio = (policy.log_prob(torch.tensor(action)) - old).exp()
     surrogate = torch.min(ratio * a, ratio.clamp(0.8, 1.2) * a).mean()
@@ -126,8 +127,7 @@ def test_the_loss_and_its_gradient_are_torchs(floor, clip_value):
 
 
 def test_advantages_that_are_all_the_same_are_normalised_to_nothing():
-    """Where nothing is better than anything else, and even with a floor of 0."""
-    settings, n = Settings(value=0.0, entropy=0.0, floor=0.0), 32
+    settings, n = Settings(value=0.0, entropy=0.0, normalise=True), 32
     zeros = np.zeros(n, np.float32)
     frames = Frames(None, None, np.zeros(n, int), zeros, zeros, np.full(n, 0.7, np.float32), None)
 
@@ -197,7 +197,7 @@ def with_biases(agent, rng):
     return jax.tree.map(some, agent)
 
 
-@pytest.mark.parametrize("settings", [PAPER, LSTM, SMALL])
+@pytest.mark.parametrize("settings", [PAPER, SMALL, NO_MEMORY])
 def test_the_network_is_torchs_too(settings):
     """Convolutions, pooling, LSTM and heads with the same weights in torch."""
     rng = np.random.default_rng(0)
@@ -222,7 +222,7 @@ def test_the_memory_and_its_gradient_are_torchs(frames):
     """All frames at once, with episodes that begin in between."""
     rng = np.random.default_rng(1)
     n = 5
-    agent = with_biases(Agent(jax.random.key(1), replace(LSTM, skip=False), CELLS), rng)
+    agent = with_biases(Agent(jax.random.key(1), replace(SMALL, skip=False), CELLS), rng)
     x, on_out = rng.normal(size=(2, 64, frames * n)).astype(np.float32)
     memory, on_memory = rng.normal(size=(2, 128, n)).astype(np.float32)
     starts = rng.random((frames, n)) < 0.3
@@ -284,8 +284,8 @@ def test_an_impossible_action_is_never_chosen(impossible):
     assert not np.isin(ppo.choose(logits, uniforms), impossible).any()
 
 
-@pytest.mark.parametrize("settings", [LSTM, replace(LSTM, skip=False, encoding="raw"), SMALL,
-                                      replace(SMALL, bptt=1)])  # fmt: skip
+@pytest.mark.parametrize("settings", [SMALL, replace(SMALL, skip=False, encoding="raw"), NO_MEMORY,
+                                      replace(NO_MEMORY, bptt=1)])  # fmt: skip
 def test_what_is_replayed_is_what_was_played(settings):
     """The memory is cut at starts of episodes and carried from segment to segment as in play."""
     settings = replace(settings, frames=320)  # longer than an episode of 288
@@ -313,9 +313,9 @@ def test_what_was_played_is_counted_by_task():
 def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run():
     @jax.jit
     def run(key):
-        h = Hyper.of(LSTM)
-        learner = ppo.begin(key, UNLOCK, LSTM)
-        learner, played = ppo.update(learner, UNLOCK, LSTM, h)
+        h = Hyper.of(SMALL)
+        learner = ppo.begin(key, UNLOCK, SMALL)
+        learner, played = ppo.update(learner, UNLOCK, SMALL, h)
         return jax.tree.leaves((learner.agent, played))
 
     keys = jax.random.split(jax.random.key(0), 3)
@@ -323,6 +323,39 @@ def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run():
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     batch = jax.jit(jax.vmap(run))(keys)
     assert all(np.allclose(a, b[1], atol=1e-4) for a, b in zip(first, batch, strict=True))
+
+
+def test_what_is_new_is_rewarded():
+    """With γ = 0 an advantage is r + what novelty gives − V: against a plain loop over what was
+    seen, with a set for each episode."""
+    settings = replace(SMALL, frames=320, discount=0.0, novelty=8.0, reward_scale=0.5)
+    _, envs, frames, played = collected(settings)
+    in_time = [
+        np.swapaxes(np.asarray(x).reshape(-1, 8, 8, *x.shape[2:]), 1, 2).reshape(320, 8, -1)
+        for x in (frames.observation, frames.starts, frames.advantage + frames.value)
+    ]
+    last = [np.asarray(seen_cells(envs.state)).reshape(1, 8, -1), np.asarray(envs.starts)]
+    cells = np.concatenate([in_time[0], last[0]])
+    starts = np.concatenate([in_time[1][..., 0], last[1][None]])
+    bonus = np.zeros((320, 8))
+    for e in range(8):
+        shown = set()
+        for t in range(321):
+            if starts[t, e]:
+                shown = set()
+            elif place(cells[t, e]) not in shown:
+                bonus[t - 1, e] = 4.0
+            shown.add(place(cells[t, e]))
+    reward = in_time[2][..., 0] - bonus
+    assert 0 < bonus.mean() < 3
+    assert np.allclose(reward[~starts[1:]], 0, atol=1e-4)
+    assert np.isclose(reward.sum(), 0.5 * float(played.returns.sum()), atol=1e-2)
+    assert float(played.returns.sum()) < 8  # the teacher's returns know nothing of it
+
+
+def place(cells):
+    factors = np.random.default_rng(0).integers(2**32, size=(7, 7), dtype=np.uint32).ravel()
+    return sum(int(c) * int(f) for c, f in zip(cells, factors, strict=True)) % 2**32 // 2**22
 
 
 def test_it_learns():

@@ -13,7 +13,7 @@ from mastery.runs.job import Job
 from mastery.runs.minigrid_loop import MiniGridLoop
 from mastery.runs.store import Store
 
-SMALL = Settings(envs=4, frames=16, batch=32, ahead=2, memory="lstm")
+SMALL = Settings(envs=4, frames=16, batch=32, ahead=2, bptt=2)
 
 
 @pytest.fixture(scope="module")

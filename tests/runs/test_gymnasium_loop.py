@@ -25,7 +25,7 @@ from mastery.runs.gymnasium_play import Play, Slot
 from mastery.runs.gymnasium_tasks import GymnasiumTasks
 from mastery.runs.job import Job
 
-SMALL = Settings(envs=4, frames=16, batch=32, width=16)
+SMALL = Settings(envs=4, frames=16, batch=32, width=16, memory="none")
 WITH_MEMORY = replace(SMALL, memory="lstm", bptt=4)
 MINIGRID = Settings(envs=4, frames=96, batch=128)
 SPACES = {
@@ -125,7 +125,7 @@ def test_cartpole_is_learned():
         Task("short", 0, 50, settings=short),
         Task("long", 0, 120, ("short",), {**long, "kwargs": {"sutton_barto_reward": False}}),
     )
-    settings = Settings(envs=8, frames=64, batch=128, learning_rate=1e-3, reward_scale=0.1)
+    settings = Settings(envs=8, frames=64, batch=128, learning_rate=1e-3)
     loop = loop_of(*tasks, settings=settings, chunk=8, episodes=8)
     carry = loop.begin()
     means = []
@@ -206,7 +206,8 @@ def test_what_is_played_is_what_is_learned_from(settings):
         assert (trajectory.observation[:, :, 0] == count[:-1, None]).all()
         assert (trajectory.starts == (count[:-1, None] == 0)).all()
         assert (trajectory.ended == (count[:-1, None] == 4)).all()
-        assert (trajectory.reward == 0.5).all()
+        assert np.allclose(trajectory.reward, 0.05)  # of the 10 from minimum to maximum
+        assert not trajectory.new.any()  # which is for MiniGrid's views
         assert (after[2][:, 0] == count[-1]).all()
         assert (after[1] == (count[-1] == 0)).all()
         assert played.frames.tolist() == [64]
@@ -316,10 +317,35 @@ def test_cells_are_those_of_our_own_engine():
     kinds = {UNSEEN, WALL, LOCKED, CLOSED, EMPTY, KEY, BALL, BOX}
     assert {int(cell) >> 3 for cell in np.unique(theirs)} >= kinds
     agent = new_learner(jax.random.key(0), MINIGRID, tasks.space).agent
-    memory, starts = np.zeros((0, len(ours)), np.float32), np.ones(len(ours), bool)
+    memory = np.zeros((agent.memory_size, len(ours)), np.float32)
+    starts = np.ones(len(ours), bool)
     a, b = (jax.jit(agent.__call__)(memory, starts, np.stack(x))[1] for x in (theirs, ours))
     assert np.array_equal(a, b)
     assert len(np.unique(a)) > 100
+
+
+def test_views_that_an_episode_has_shown_are_not_new():
+    tasks = GymnasiumTasks(Curriculum([Task("a", settings={"env": "MiniGrid-Unlock-v0"})]), 6)
+    agent = new_learner(jax.random.key(0), MINIGRID, tasks.space).agent
+    play = Play(tasks, [Slot(tasks) for _ in range(2)], [np.random.default_rng(i) for i in (0, 1)])
+    rng, shown, before = np.random.default_rng(0), [set(), set()], None
+    for _ in range(3):  # 384 frames: some episode of 288 ends
+        played, after, _ = play.on(agent, np.ones(1), rng.random((128, 2), np.float32), 8)
+        seen, starts = (
+            np.concatenate([x, y[None]])
+            for x, y in ((played.observation, after[2]), (played.starts, after[1]))
+        )
+        for t in range(129):
+            for e in range(2):
+                if starts[t, e]:
+                    shown[e] = set()
+                view = seen[t, e].tobytes()
+                if t and not starts[t, e]:
+                    assert played.new[t - 1, e] == (view not in shown[e])
+                shown[e].add(view)
+        assert before is None or np.array_equal(seen[0], before)
+        before = seen[-1]
+    assert 0 < played.new.sum() < 200
 
 
 def test_the_real_minigrid_trains():

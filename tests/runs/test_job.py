@@ -5,10 +5,20 @@ import json
 import pytest
 
 from mastery import Curriculum, MasteryError, Task
-from mastery.learners.ppo import PAPER, PRESETS, SUITED, Settings
+from mastery.learners.ppo import PAPER, PRESETS, Settings
 from mastery.runs.job import Job, minigrid_tasks
 
 BLOCKED = Curriculum.load("blocked-unlock-pickup")
+
+
+def test_variants_change_settings_together():
+    few = Job(BLOCKED, variants=({}, {"novelty": 0.0, "entropy": 0.1}), grid={"clip": (0.1, 0.3)})
+    assert few.points == [
+        {"clip": 0.1}, {"clip": 0.3},
+        {"novelty": 0.0, "entropy": 0.1, "clip": 0.1},
+        {"novelty": 0.0, "entropy": 0.1, "clip": 0.3},
+    ]  # fmt: skip
+    assert Job.from_dict(json.loads(json.dumps(few.to_dict()))) == few
 
 
 def test_runs_are_programs_times_grid_times_seeds():
@@ -57,11 +67,11 @@ def test_which_environments_a_curriculum_needs():
 
 def test_presets_are_settings_and_the_paper_s_are_the_paper_s():
     assert PRESETS["default"] == Settings()
-    assert set(SUITED.values()) <= set(PRESETS)
     expected = {
         "envs": 16, "frames": 128, "epochs": 4, "batch": 256, "learning_rate": 1e-3,
         "discount": 0.99, "gae": 0.95, "entropy": 0.01, "value": 0.5, "clip": 0.2,
         "gradient_norm": 0.5, "reward_scale": 20.0, "memory": "lstm",
+        "novelty": 0.0, "normalise": False, "encoding": "raw", "skip": False,
     }  # fmt: skip
     assert {name: getattr(PAPER, name) for name in expected} == expected
 
@@ -74,6 +84,10 @@ def test_presets_are_settings_and_the_paper_s_are_the_paper_s():
         ({"seeds": 0}, "seeds is 0; it must be a whole number from 1"),
         ({"seed": 2**32}, "seeds go up to"),
         ({"frames": 0}, "frames is 0"),
+        ({"variants": ({"memory": 1.0},)}, "'memory' cannot differ from run to run"),
+        ({"variants": ({}, {})}, "each of them once"),
+        ({"variants": ({"clip": -1.0},)}, "clip is -1.0; it must be more than 0"),
+        ({"variants": ({"clip": 0.1},), "grid": {"clip": (0.1, 0.3)}}, "'clip' has several values"),
         ({"grid": {"memory": (1.0, 2.0)}}, "'memory' cannot differ from run to run"),
         ({"grid": {"entropy": (0.1, 0.1)}}, "entropy needs several numbers, each once"),
         ({"environments": "atari"}, "there is minigrid and gymnasium"),

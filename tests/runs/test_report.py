@@ -78,7 +78,7 @@ def test_the_table_by_hand(tmp_path):
     assert cells(page, "all tasks")[1][:3] == ["uniform", "0.09", "0.08 … 0.11"]  # 0.125, 0.0625
     assert "2 tasks · mr, uniform · 2 seeds · stopped after 32 of 48 frames a run" in text
     assert "mastery train & see" in text
-    assert "learning_rate 0.0005" in text
+    assert "learning_rate 0.0007" in text
     assert "128 frames together in 5 seconds: 26 frames a second" in text  # 4 · 32 / 5
 
 

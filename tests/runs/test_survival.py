@@ -30,6 +30,7 @@ SMALL = (
     "train", "blocked-unlock-pickup", "--program", "mr,uniform", "--frames", "50k",
     "--evaluate-every", "10k", "--episodes", "2", "--save-every", "0.2",
     "--set", "envs=4", "--set", "frames=64", "--set", "batch=128", "--set", "ahead=4",
+    "--set", "bptt=2",
 )  # fmt: skip
 CHUNKS = 20  # of 10 updates of 4 · 64 frames
 
@@ -272,7 +273,7 @@ def test_the_live_view_in_a_terminal(environment, tmp_path):
 
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
-        command(*SMALL[:-2], "--set", "ahead=4", "--frames", "5k", "--out", tmp_path / "job"),
+        command(*SMALL, "--frames", "5k", "--out", tmp_path / "job"),
         env={**environment, "TERM": "xterm-256color"},
         stdout=terminal, stderr=terminal, stdin=terminal, close_fds=True,
     )  # fmt: skip
