@@ -36,9 +36,9 @@ import numpy as np
 from mastery import Curriculum, Task
 from mastery.learners import ppo
 from mastery.minigrid import engine
+from mastery.runs.compiled_loop import each_run
 from mastery.runs.job import Job
 from mastery.runs.machine import use_cores
-from mastery.runs.minigrid_loop import each_run
 from mastery.runs.train import train
 
 PEER = Path(__file__).parent / "peers" / "torch_ac_unlock.py"

@@ -37,7 +37,7 @@ def runs_command(
     table.add_column("directory", overflow="fold")
     for name in ("curriculum", "programs"):
         table.add_column(name)
-    for name in ("seeds", "frames a run", "returns"):
+    for name in ("seeds", "frames or examples a run", "returns"):
         table.add_column(name, justify="right")
     table.add_column("state")
     for job in jobs:

@@ -26,11 +26,13 @@ LINES_EVERY = 5.0  # seconds between plain lines
 
 
 @contextmanager
-def progress_view(console: Console, tasks: Sequence[str]) -> Iterator[Callable[[State], None]]:
-    """A function to call after each chunk."""
+def progress_view(
+    console: Console, tasks: Sequence[str], unit: str
+) -> Iterator[Callable[[State], None]]:
+    """A function to call after each chunk. unit: frames or examples."""
     if not console.is_terminal:
         typer.echo("preparing: the first compilation takes some half a minute")
-        yield _Lines(tasks)
+        yield _Lines(tasks, unit)
         return
     waiting = Spinner("dots", "preparing: the first compilation takes some half a minute")
     with Live(waiting, console=console, refresh_per_second=8) as live:
@@ -49,20 +51,25 @@ def progress_view(console: Console, tasks: Sequence[str]) -> Iterator[Callable[[
                 row,
                 completed=state.update,
                 total=state.updates,
-                frames=f"{short(state.frames)} frames",
-                speed=f"{state.speed:,.0f} frames/s",
+                frames=f"{short(state.frames)} {unit}",
+                speed=f"{state.speed:,.0f} {unit}/s",
                 left=clock.left(state),
             )
-            live.update(Group(done, _table(tasks, state)))
+            live.update(Group(done, _table(tasks, state, score(unit))))
 
         yield show
 
 
-def _table(tasks: Sequence[str], state: State) -> Table:
+def score(unit: str) -> str:
+    """What is good: a return, or the accuracy on examples."""
+    return "accuracy" if unit == "examples" else "return"
+
+
+def _table(tasks: Sequence[str], state: State, good: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("task")
     table.add_column("mastery")
-    for name in ("", "return", "share of training"):
+    for name in ("", good, "share of training"):
         table.add_column(name, justify="right")
     for i, name in enumerate(tasks[:SHOWN]):
         m = float(state.mastery[i])
@@ -81,8 +88,8 @@ def _table(tasks: Sequence[str], state: State) -> Table:
 class _Lines:
     """Progress as plain lines, one every few seconds, and at the end."""
 
-    def __init__(self, tasks: Sequence[str]) -> None:
-        self.tasks, self.clock = tasks, _Clock()
+    def __init__(self, tasks: Sequence[str], unit: str) -> None:
+        self.tasks, self.unit, self.clock = tasks, unit, _Clock()
         self.last = -np.inf
 
     def __call__(self, state: State) -> None:
@@ -95,8 +102,8 @@ class _Lines:
             for name, r in zip(self.tasks[:SHOWN], state.returns.tolist(), strict=False)
         )
         typer.echo(
-            f"{short(state.frames)} frames ({state.update / state.updates:.0%}), "
-            f"{state.speed:,.0f} frames/s, {left} | return: {each}"
+            f"{short(state.frames)} {self.unit} ({state.update / state.updates:.0%}), "
+            f"{state.speed:,.0f} {self.unit}/s, {left} | {score(self.unit)}: {each}"
         )
 
 

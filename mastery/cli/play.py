@@ -68,9 +68,14 @@ def play_command(
         from mastery.minigrid.play import check_gif, pictures, play, write_gif
 
         if Path(what).is_dir():
-            from mastery.runs.agent import load_agent
+            from mastery.runs.agent import TrainedAdder, load_agent
 
             trained = load_agent(what, run, seed)
+            if isinstance(trained, TrainedAdder):
+                raise MasteryError(
+                    f"{what} has learned to add, and there is nothing to see: ask it from Python, "
+                    "mastery.load_agent(DIR).add(12, 34)"
+                )
             player = partial(trained.act, greedy=greedy)
     except ModuleNotFoundError as error:
         if error.name not in ("jax", "equinox", "optax"):

@@ -22,7 +22,6 @@ from mastery.curriculum import Curriculum, shipped
 from mastery.errors import MasteryError, did_you_mean
 
 if TYPE_CHECKING:
-    from mastery.learners.ppo import Settings
     from mastery.runs.job import Job
     from mastery.runs.train import Outcome
 
@@ -44,6 +43,12 @@ def train_command(
     seed: Annotated[int, typer.Option(min=0, help="The first run's seed.")] = 0,
     frames: Annotated[
         str | None, typer.Option(help="Frames of each run: 2M, 500k.", show_default="2M")
+    ] = None,
+    examples: Annotated[
+        str | None,
+        typer.Option(
+            help="Examples of each run at most, in supervised learning.", show_default="20M"
+        ),
     ] = None,
     preset: Annotated[
         str,
@@ -72,7 +77,10 @@ def train_command(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Go on with the job in this run directory; only --frames may change it."),
+        typer.Option(
+            help="Go on with the job in this run directory; of what it is only --frames or "
+            "--examples may change."
+        ),
     ] = None,
     elsewhere: Annotated[
         bool, typer.Option("--elsewhere", help="Resume on another device than before.")
@@ -95,11 +103,19 @@ def train_command(
         int, typer.Option(min=1, help="Updates between two points of the curves.")
     ] = 10,
     evaluate_every: Annotated[
-        str, typer.Option(help="Frames between two evaluations; 0: none.")
-    ] = "250k",
+        str | None,
+        typer.Option(
+            help="Frames or examples between two evaluations; 0: none.", show_default="250k or 100k"
+        ),
+    ] = None,
     episodes: Annotated[
-        int, typer.Option(min=1, help="Episodes of each task in an evaluation, by each policy.")
-    ] = 32,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Episodes of each task in an evaluation, by each policy; or examples.",
+            show_default="32 or 1000",
+        ),
+    ] = None,
     environments: Annotated[
         str,
         typer.Option(
@@ -118,12 +134,16 @@ def train_command(
 
     [dim]mastery train blocked-unlock-pickup[/dim]
     [dim]mastery train key-corridor --program mr,gprop-linreg,uniform --seeds 10 --frames 10M[/dim]
+    [dim]mastery train addition-9 --program mr,gprop-linreg --seeds 4[/dim]
     [dim]mastery train --resume runs/key-corridor-mr[/dim]
     """
     if set_ and "list" in set_:
-        _list_settings(preset)
+        _list_settings(preset, curriculum, environments)
         return
     check_place(report)
+    if frames is not None and examples is not None:
+        raise MasteryError("give --frames or --examples, whichever the curriculum counts, not both")
+    frames = frames or examples
     with _jax():
         from mastery.runs.train import resume as resume_job
         from mastery.runs.train import train
@@ -160,10 +180,10 @@ def train_command(
             programs=tuple(split_programs(program)),
             seeds=seeds,
             seed=seed,
-            frames=read_count(frames or "2M"),
+            frames=frames,
             environments=environments,
             chunk=chunk,
-            evaluate_every=read_count(evaluate_every),
+            evaluate_every=evaluate_every,
             episodes=episodes,
             stop_mastered=stop_when_mastered,
             stop_return=stop_when_return,
@@ -178,36 +198,52 @@ def train_command(
     _say_end(outcome, job, report)
 
 
+# of a job, by what it counts: how long it is, how often it is evaluated, on how much of each task
+USUAL = {"frames": ("2M", "250k", 32), "examples": ("20M", "100k", 1000)}
+
+
 def _job(
     curriculum: Curriculum,
+    environments: str,
     preset: str,
     changes: dict[str, list[str]],
     variants: list[str],
+    frames: str | None,
+    evaluate_every: str | None,
+    episodes: int | None,
     **rest: Any,
 ) -> Job:
     from mastery.runs.job import Job
 
+    learner = Job(curriculum, environments=environments).learner
     chosen: dict[str, Any] = {}
     grid: dict[str, tuple[float, ...]] = {}
     for name, texts in changes.items():
-        values = tuple(_read(name, text) for text in texts)
+        values = tuple(_read(learner, name, text) for text in texts)
         if len(values) == 1:
             chosen[name] = values[0]
         else:
             grid[name] = values
     each = [split_settings(filter(None, variant.split(","))) for variant in variants] or [{}]
+    long, often, many = USUAL[learner.Settings.unit]
     return Job(
         curriculum,
-        settings=replace(_preset(preset), **chosen),
+        environments=environments,
+        settings=replace(_preset(learner, preset), **chosen),
         grid=grid,
-        variants=tuple({name: _read(name, texts[0]) for name, texts in v.items()} for v in each),
+        variants=tuple(
+            {name: _read(learner, name, texts[0]) for name, texts in v.items()} for v in each
+        ),
+        frames=read_count(frames or long),
+        evaluate_every=read_count(evaluate_every or often),
+        episodes=episodes or many,
         **rest,
     )
 
 
 def _check_resume(context: typer.Context) -> None:
     """A job goes on as it was, so that most options make no sense then."""
-    may = {"resume", "frames", "elsewhere", "minutes", "save_every", "report"}
+    may = {"resume", "frames", "examples", "elsewhere", "minutes", "save_every", "report"}
     for parameter in context.command.params:
         name = str(parameter.name)
         given = context.get_parameter_source(name)
@@ -218,21 +254,17 @@ def _check_resume(context: typer.Context) -> None:
             )
 
 
-def _preset(name: str) -> Settings:
-    from mastery.learners.ppo import PRESETS
-
-    if name not in PRESETS:
-        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, PRESETS)}")
-    return PRESETS[name]
+def _preset(learner: Any, name: str) -> Any:
+    if name not in learner.PRESETS:
+        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, learner.PRESETS)}")
+    return learner.PRESETS[name]
 
 
-def _read(name: str, text: str) -> Any:
+def _read(learner: Any, name: str, text: str) -> Any:
     """The value of a setting."""
-    from mastery.learners.ppo import Settings
-
-    kinds = {f.name: str(f.type) for f in fields(Settings)}
+    kinds = {f.name: str(f.type) for f in fields(learner.Settings)}
     if name not in kinds:
-        raise MasteryError(f"the agent has no setting {name!r}{did_you_mean(name, kinds)}")
+        raise MasteryError(f"the learner has no setting {name!r}{did_you_mean(name, kinds)}")
     kind = kinds[name]
     try:
         if kind == "bool":
@@ -245,14 +277,18 @@ def _read(name: str, text: str) -> Any:
         raise MasteryError(f"{name}={text} is not {wanted}") from None
 
 
-def _list_settings(preset: str) -> None:
+def _list_settings(preset: str, curriculum: str | None, environments: str) -> None:
     with _jax():
         from mastery.learners import ppo
-    chosen = _preset(preset)
-    source = Path(ppo.__file__).read_text(encoding="utf-8")
-    for f in fields(ppo.Settings):
+        from mastery.runs.job import Job
+    learner: Any = ppo
+    if curriculum is not None:
+        learner = Job(Curriculum.load(curriculum), environments=environments).learner
+    chosen = _preset(learner, preset)
+    source = Path(learner.__file__).read_text(encoding="utf-8")
+    for f in fields(learner.Settings):
         line = next(x for x in source.splitlines() if x.startswith(f"    {f.name}: {f.type} = "))
-        several = " (may differ from run to run)" if f.name in ppo.Hyper._fields else ""
+        several = " (may differ from run to run)" if f.name in learner.Hyper._fields else ""
         typer.echo(
             f"{f.name + '=' + str(getattr(chosen, f.name)):<24} {line.partition('# ')[2]}{several}"
         )
@@ -302,16 +338,15 @@ def _new_directory(job: Job) -> Path:
 @contextmanager
 def _progress(job: Job) -> Iterator[Any]:
     runs = len(job.runs)
-    from mastery.learners.ppo import PRESETS
-
-    known = [name for name, settings in PRESETS.items() if settings == job.settings]
+    presets = job.learner.PRESETS.items()
+    known = [name for name, settings in presets if settings == job.settings]
     typer.echo(
         f"{job.curriculum.name}: {len(job.curriculum)} tasks, {', '.join(job.programs)}, "
         f"{runs} {'run' if runs == 1 else 'runs at once'}, "
-        f"{job.updates * job.frames_of_update:,} frames each, "
-        f"agent: {known[0] if known else 'settings of its own'}"
+        f"{job.updates * job.frames_of_update:,} {job.settings.unit} each, "
+        f"learner: {known[0] if known else 'settings of its own'}"
     )
-    with progress_view(console, job.curriculum.names) as show:
+    with progress_view(console, job.curriculum.names, job.settings.unit) as show:
         yield show
 
 
@@ -322,8 +357,9 @@ def _say_end(outcome: Outcome, job: Job, report: Path | None) -> None:
     else:
         frames = outcome.update * job.frames_of_update
         typer.echo(
-            f"Stopped after {frames:,} of {job.updates * job.frames_of_update:,} frames a run; all "
-            f"is saved. Go on with\n  mastery train --resume {where}"
+            f"Stopped after {frames:,} of {job.updates * job.frames_of_update:,} "
+            f"{job.settings.unit} a run; all is saved. Go on with\n"
+            f"  mastery train --resume {where}"
         )
     if report is not None:
         from mastery.cli.jobs import write_report

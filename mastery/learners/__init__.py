@@ -1,1 +1,1 @@
-"""Learners that come with mastery: a recurrent PPO agent for MiniGrid."""
+"""What learns here: a recurrent PPO agent, and an LSTM that learns to add."""

@@ -17,7 +17,7 @@ through the same functions from `segments` on.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -64,6 +64,13 @@ class Settings:
     width: int = 64  # of the embedding, the memory and the heads
     actions: int = 6  # of MiniGrid's; 7 with "done", which does nothing
     reward: str = "paper"  # of a success in MiniGrid: 1 − n/n_max, or minigrid: 1 − 0.9 n/n_max
+
+    unit: ClassVar[str] = "frames"
+
+    @property
+    def per_update(self) -> int:
+        """Frames in an update."""
+        return self.envs * self.frames
 
     def __post_init__(self) -> None:
         for name, known in (

@@ -4,9 +4,11 @@ Training, in the order data flows:
 
     job             what is to be trained, as data
     machine         what it is trained on, and how it uses the cores
-    loop            what both loops give: metrics and evaluations
-    minigrid_loop   teacher, environments and agent as one compiled program, for all runs at once
-    gymnasium_loop  the same for any Gymnasium environments, on the CPU: gymnasium_tasks makes
+    loop            what every loop gives: metrics and evaluations
+    compiled_loop   all runs at once, as one compiled program on all devices
+    minigrid_loop   of teacher, environments and agent: reinforcement learning
+    addition_loop   of teacher and network: supervised learning
+    gymnasium_loop  the agent in any Gymnasium environments, on the CPU: gymnasium_tasks makes
                     them, gymnasium_play plays
     arrays          what a loop carries, as named arrays
     store           the run directory: metrics, checkpoints, who is using it

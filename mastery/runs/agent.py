@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from mastery import checkpoint
 from mastery.errors import CheckpointError, MasteryError
+from mastery.learners import addition
+from mastery.learners.addition import Network
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, choose
 from mastery.minigrid import cells
 from mastery.runs.arrays import named
 from mastery.runs.database import open_database
-from mastery.runs.job import Job, Run
+from mastery.runs.job import Job, Run, digits_of
 from mastery.runs.store import KIND, read_job
-
-PREFIX = "learner.agent."  # of the names of an agent's arrays in a checkpoint
 
 
 class TrainedAgent:
@@ -99,8 +99,30 @@ class TrainedAgent:
         return encoded[None] if single else encoded, single
 
 
-def load_agent(directory: str | Path, run: int | None = None, seed: int = 0) -> TrainedAgent:
-    """The agent of a training job, as its last good checkpoint has it.
+class TrainedAdder:
+    """A network that adds two numbers, of as many digits as it was trained on."""
+
+    def __init__(self, network: Network, job: Job, run: Run) -> None:
+        self.network, self.job, self.run = network, job, run
+        self.length = max(digits_of(job.curriculum))
+        self._call = jax.jit(lambda network, given: network(given))
+
+    def add(self, a: int, b: int) -> int:
+        """What it takes a + b for."""
+        if not (0 <= a < 10**self.length and 0 <= b < 10**self.length):
+            raise MasteryError(f"it adds numbers from 0 to {10**self.length - 1:,}")
+        text = f"{a:0{self.length}d}{b:0{self.length}d}"
+        given = [int(digit) for digit in text]
+        given.insert(self.length, addition.PLUS)
+        logits = self._call(self.network, np.array(given, np.int8)[:, None])
+        return int("".join(str(digit) for digit in np.asarray(logits)[:, :, 0].argmax(1)))
+
+
+def load_agent(
+    directory: str | Path, run: int | None = None, seed: int = 0
+) -> TrainedAgent | TrainedAdder:
+    """The agent of a training job, as its last good checkpoint has it; of one that learns to add,
+    the network.
 
     run: which of its runs, counted from 0 in the order of `mastery report`; by default the one with
     the highest mean return in the last evaluation. seed: of the actions it draws.
@@ -112,28 +134,36 @@ def load_agent(directory: str | Path, run: int | None = None, seed: int = 0) -> 
     if not 0 <= run < len(runs):
         raise MasteryError(f"there is no run {run}: {directory} has runs 0 to {len(runs) - 1}")
     arrays = _last_arrays(Path(directory))
+
+    def filled(like: Any, prefix: str) -> Any:
+        names = [prefix + name for name, _ in named(like)]
+        if any(name not in arrays for name in names):
+            raise CheckpointError(
+                f"the checkpoint in {directory} holds another agent than the job says"
+            )
+        leaves = [jnp.asarray(arrays[name][run]) for name in names]
+        return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+    key = jax.random.key(0)
+    if job.environments == "addition":
+        adder = jax.eval_shape(lambda key: Network(key, job.settings.width), key)
+        return TrainedAdder(filled(adder, "learner.network."), job, runs[run])
     tasks, space = None, Space("cells", (7, 7), job.settings.actions)
     if job.environments == "gymnasium":
         from mastery.runs.gymnasium_tasks import GymnasiumTasks
 
         tasks = GymnasiumTasks(job.curriculum, job.settings.actions)
         space = tasks.space
-    like = jax.eval_shape(lambda key: Agent(key, job.settings, space), jax.random.key(0))
-    names = [PREFIX + name for name, _ in named(like)]
-    if any(name not in arrays for name in names):
-        raise CheckpointError(
-            f"the checkpoint in {directory} holds another agent than the job says"
-        )
-    leaves = [jnp.asarray(arrays[name][run]) for name in names]
-    agent = jax.tree.unflatten(jax.tree.structure(like), leaves)
-    return TrainedAgent(agent, space, job, runs[run], seed, tasks)
+    like = jax.eval_shape(lambda key: Agent(key, job.settings, space), key)
+    return TrainedAgent(filled(like, "learner.agent."), space, job, runs[run], seed, tasks)
 
 
 def _best(directory: str | Path) -> int:
     with open_database(Path(directory)) as db:
         row = db.execute(
-            "SELECT run FROM evaluation WHERE policy = 'sampled' AND step = "
-            "(SELECT max(step) FROM evaluation) GROUP BY run ORDER BY avg(return) DESC, run LIMIT 1"
+            "SELECT run FROM evaluation WHERE policy = (SELECT max(policy) FROM evaluation) "
+            "AND step = (SELECT max(step) FROM evaluation) "
+            "GROUP BY run ORDER BY avg(return) DESC, run LIMIT 1"
         ).fetchone()
     return int(row[0]) if row else 0
 

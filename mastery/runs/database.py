@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError
 
-FORMAT = 1
+FORMAT = 2
 
 
 @contextlib.contextmanager
@@ -77,7 +77,7 @@ def read_description(
 
 def total_frames(job: Mapping[str, Any]) -> int:
     """The frames of each run when the job is done: whole chunks."""
-    chunk = int(job["settings"]["envs"]) * int(job["settings"]["frames"]) * int(job["chunk"])
+    chunk = int(job["per_update"]) * int(job["chunk"])
     return math.ceil(int(job["frames"]) / chunk) * chunk
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
-from mastery.learners.ppo import Hyper, Settings
+from mastery.learners import addition, ppo
 from mastery.minigrid.tasks import NAMES, task_id
 from mastery.recipe import Recipe
 
-ENVIRONMENTS = ("minigrid", "gymnasium")
+# what a curriculum's tasks are, and the module that learns them
+LEARNERS: dict[str, Any] = {"minigrid": ppo, "gymnasium": ppo, "addition": addition}
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,10 @@ class Job:
     seeds: int = 1
     seed: int = 0  # the first
     frames: int = 2_000_000  # of each run, rounded up to whole chunks
-    settings: Settings = field(default_factory=Settings)
+    settings: Any = None  # the learner's Settings; None: as they are by default
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # settings of several runs
     variants: tuple[Mapping[str, float], ...] = ({},)  # changes of settings, each for some runs
-    environments: str = "auto"  # minigrid (our own, compiled) or gymnasium
+    environments: str = "auto"  # minigrid (our own, compiled), gymnasium, or addition
     chunk: int = 10  # updates between two points of the curves
     evaluate_every: int = 250_000  # frames, rounded to whole chunks; 0: never
     episodes: int = 32  # of each task in an evaluation, by each policy
@@ -69,10 +70,21 @@ class Job:
             raise MasteryError("there is no program: give one, such as mr")
         recipes = [str(Recipe.parse(program)) for program in self.programs]
         object.__setattr__(self, "programs", tuple(dict.fromkeys(recipes)))
+        if self.environments == "auto":
+            object.__setattr__(self, "environments", _environments(self.curriculum))
+        if self.environments not in LEARNERS:
+            raise MasteryError(
+                f"environments is {self.environments!r}; there is {', '.join(LEARNERS)}"
+            )
+        if self.settings is None:
+            object.__setattr__(self, "settings", self.learner.Settings())
+        if not isinstance(self.settings, self.learner.Settings):
+            raise MasteryError(f"these are not the settings of a learner of {self.environments}")
+        varying = self.learner.Hyper._fields
         for name in itertools.chain(self.grid, *self.variants):
-            if name not in Hyper._fields:
+            if name not in varying:
                 raise MasteryError(
-                    f"{name!r} cannot differ from run to run{did_you_mean(name, Hyper._fields)}"
+                    f"{name!r} cannot differ from run to run{did_you_mean(name, varying)}"
                 )
             if name in self.grid and any(name in variant for variant in self.variants):
                 raise MasteryError(f"{name!r} has several values, and variants change it: do one")
@@ -82,13 +94,12 @@ class Job:
         if not self.variants or len(set(map(repr, self.variants))) < len(self.variants):
             raise MasteryError("there must be a variant at least, and each of them once")
         for changes in self.points:
-            Settings(**{**asdict(self.settings), **changes})  # refuses what makes no sense
-        if self.environments == "auto":
-            object.__setattr__(self, "environments", _environments(self.curriculum))
-        if self.environments not in ENVIRONMENTS:
-            raise MasteryError(
-                f"environments is {self.environments!r}; there is {' and '.join(ENVIRONMENTS)}"
-            )
+            replace(self.settings, **changes)  # refuses what makes no sense
+
+    @property
+    def learner(self) -> Any:
+        """The module of what is trained: its Settings, Hyper, …"""
+        return LEARNERS[self.environments]
 
     @property
     def points(self) -> list[dict[str, float]]:
@@ -112,7 +123,7 @@ class Job:
 
     @property
     def frames_of_update(self) -> int:
-        return self.settings.envs * self.settings.frames
+        return int(self.settings.per_update)
 
     @property
     def chunks(self) -> int:
@@ -130,6 +141,7 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain |= {"per_update": self.frames_of_update, "unit": self.settings.unit}  # to be read
         full = [Recipe.parse(program).full for program in self.programs]
         return plain | {
             "curriculum": self.curriculum.to_dict(),
@@ -141,12 +153,13 @@ class Job:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Job:
+        known = {f.name for f in fields(cls)}
         return cls(
             **{
-                **data,
+                **{name: value for name, value in data.items() if name in known},
                 "curriculum": Curriculum.from_dict(data["curriculum"]),
                 "programs": tuple(data["programs"]),
-                "settings": Settings(**data["settings"]),
+                "settings": LEARNERS[data["environments"]].Settings(**data["settings"]),
                 "grid": {name: tuple(values) for name, values in data["grid"].items()},
                 "variants": tuple(data.get("variants", [{}])),
             }
@@ -154,13 +167,17 @@ class Job:
 
 
 def _environments(curriculum: Curriculum) -> str:
-    """Our own MiniGrid if it has every task of the curriculum, else Gymnasium."""
+    """Addition if every task says its digits; our own MiniGrid if it has every task; or else
+    Gymnasium."""
+    if all("digits" in curriculum.settings.get(name, {}) for name in curriculum.names):
+        return "addition"
     for name in curriculum.names:
         env = curriculum.settings.get(name, {}).get("env")
         if env is None:
             raise MasteryError(
                 f"task {name!r} of {curriculum.name!r} does not say its environment; write "
-                'settings = { env = "MiniGrid-Unlock-v0" }, or any other id of Gymnasium'
+                'settings = { env = "MiniGrid-Unlock-v0" }, or any other id of Gymnasium; or '
+                "settings = { digits = 3 } in every task, for addition"
             )
     ours = {f"MiniGrid-{name}" for name in NAMES}
     short = [str(curriculum.settings[name]["env"]).rpartition("-v")[0] for name in curriculum.names]
@@ -180,3 +197,16 @@ def minigrid_tasks(curriculum: Curriculum) -> list[int]:
             )
         found[number] = name
     return list(found)
+
+
+def digits_of(curriculum: Curriculum) -> list[int]:
+    """The digits of each task's numbers."""
+    found = []
+    for name in curriculum.names:
+        digits = curriculum.settings.get(name, {}).get("digits")
+        if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 100:
+            raise MasteryError(
+                f"task {name!r}: digits is {digits!r}; it must be a whole number from 1 to 100"
+            )
+        found.append(digits)
+    return found

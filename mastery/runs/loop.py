@@ -1,4 +1,4 @@
-"""What a loop does for a job; the two loops are `minigrid_loop` and `gymnasium_loop`."""
+"""What a loop does for a job; see `minigrid_loop`, `gymnasium_loop` and `addition_loop`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ EVALUATION_SEED = 2**32 - 5  # of the episodes that are played in evaluations, b
 
 
 class Metrics(NamedTuple):
-    """A chunk of training; each (updates, runs, tasks)."""
+    """A chunk of training; each (updates, runs, tasks).
+
+    In supervised learning frames are examples; episodes are the tests after an epoch, and returns
+    tell how many of them were right.
+    """
 
     probability: Array  # of the task in this update, float
     mastery: Array  # M_c after this update, float
     episodes: Array  # that ended in this update, int
     returns: Array  # their sum, float
     frames: Array  # int
+    # (updates, runs): after how many updates a run had learned everything, 0 if it has not; None
+    # where there is no such judgement
+    solved: Array | None = None
 
 
 class Evaluation(NamedTuple):
@@ -44,7 +51,8 @@ class Loop(Protocol):
         ...
 
     def evaluate(self, carry: Any, update: int) -> Evaluation:
-        """Play `job.episodes` episodes of every task with every run's agent."""
+        """Play `job.episodes` episodes of every task with every run's agent, or test so many
+        examples."""
         ...
 
     def save(self, carry: Any) -> dict[str, NDArray[Any]]:

@@ -22,7 +22,7 @@ def job_page(results: Results) -> str:
     if len(results.frames):
         sections = [
             section("At the end" if results.ended else "So far", _table(results)),
-            section("Returns", _returns(results)),
+            section(f"{results.score.capitalize()} of each task", _returns(results)),
             section("What was trained on", _probabilities(results)),
             section("Mastery", _mastery(results)),
         ]
@@ -51,11 +51,11 @@ def _headline(results: Results) -> str:
     seeds = len(groups[0][1])
     done = int(results.frames[-1]) if len(results.frames) else 0
     if results.training:
-        state = f"training now: {done:,} of {results.total:,} frames a run"
+        state = f"training now: {done:,} of {results.total:,} {results.unit} a run"
     elif results.ended:
         state = f"finished: {results.ended}"
     else:
-        state = f"stopped after {done:,} of {results.total:,} frames a run"
+        state = f"stopped after {done:,} of {results.total:,} {results.unit} a run"
     tasks = _count(len(results.curriculum), "task")
     return f"{tasks} · {programs} · {_count(seeds, 'seed')} · {state}"
 
@@ -80,16 +80,38 @@ def _table(results: Results) -> str:
         rows += _rows(results, "all tasks", means, frames.sum(axis=1))
     for i, name in enumerate(names[:TASKS]):
         rows += _rows(results, name, [c[:, i] for c in columns.values()], frames[:, i])
-    heads = "".join(f"<th>{name}</th>" for name in [*columns, "frames"])
+    shown = {"greedy": "validation"} if results.score == "accuracy" else {}
+    heads = "".join(f"<th>{shown.get(name, name)}</th>" for name in [*columns, results.unit])
     evaluated = (
         "Greedy and sampled: in the last evaluation, with the likeliest action, and with actions "
         "drawn by their probability. "
+        if results.score == "return"
+        else "Validation: in the last evaluation, on examples that the teacher never sees. "
     )
     return (
-        f"<p class='soft'>Mean returns{_over(results)}. {evaluated if len(columns) > 1 else ''}"
-        f"Training: the last {_lately(results):,} frames.</p>"
+        f"<p class='soft'>Mean {results.score}{_over(results)}. "
+        f"{evaluated if len(columns) > 1 else ''}"
+        f"Training: the last {_lately(results):,} {results.unit}.</p>"
         f"<table><tr><th>task</th><th class='left'>program</th>{heads}</tr>{''.join(rows)}</table>"
-        f"{_left_out(results)}"
+        f"{_left_out(results)}{_solved(results)}"
+    )
+
+
+def _solved(results: Results) -> str:
+    """How long it took to learn everything, where that is judged."""
+    if results.solved is None:
+        return ""
+    rows = []
+    for label, runs in results.groups.items():
+        known = np.sort(results.solved[runs])  # NaN, not yet, is last
+        each = ", ".join("–" if np.isnan(x) else f"{x:,.0f}" for x in known)
+        middle = known[(len(known) - 1) // 2]
+        median = f"more than {results.frames[-1]:,}" if np.isnan(middle) else f"{middle:,.0f}"
+        rows.append(f"<tr><td>{escape(label)}</td><td>{median}</td><td>{each}</td></tr>")
+    return (
+        "<p class='soft'>Examples until every task had 99 % of its validation examples right, "
+        "three epochs running; – not yet.</p><table><tr><th>program</th><th>median</th>"
+        f"<th>each run</th></tr>{''.join(rows)}</table>"
     )
 
 
@@ -121,8 +143,8 @@ def _number(value: float) -> str:
 
 def _returns(results: Results) -> str:
     text = (
-        "<p class='soft'>In training: the mean over the episodes that ended in the last "
-        f"{_lately(results):,} frames{_over(results)}. Along the bottom: "
+        f"<p class='soft'>In training: the mean over the {_tests(results)} the last "
+        f"{_lately(results):,} {results.unit}{_over(results)}. Along the bottom: "
         f"{_unit(results)[1]} of each run.</p>"
     )
     shown = smooth(results.returns, results.episodes, _window(results))
@@ -130,10 +152,18 @@ def _returns(results: Results) -> str:
     for policy, evaluation in results.evaluations.items():
         if len(evaluation.frames) > 1:
             text += (
-                f"<details><summary>In evaluations, with the {policy} policy</summary>"
+                f"<details><summary>In evaluations{_with(results, policy)}</summary>"
                 f"{_task_panels(results, evaluation.frames, evaluation.returns)}</details>"
             )
     return text + _left_out(results)
+
+
+def _tests(results: Results) -> str:
+    return "episodes that ended in" if results.score == "return" else "tests after the epochs of"
+
+
+def _with(results: Results, policy: str) -> str:
+    return f", with the {policy} policy" if results.score == "return" else ""
 
 
 def _task_panels(results: Results, frames: Ints, values: Floats) -> str:
@@ -152,7 +182,7 @@ def _task_panels(results: Results, frames: Ints, values: Floats) -> str:
         ]
         curves = {label: (x, values[:, runs, i]) for label, runs in results.groups.items()}
         ticks = range_ticks(min(known), max(known))
-        pictures.append(curves_svg(curves, unit, "mean return", ticks, name))
+        pictures.append(curves_svg(curves, unit, f"mean {results.score}", ticks, name))
     return _panels(pictures)
 
 
@@ -185,8 +215,9 @@ def _mastery(results: Results) -> str:
         for label, runs in results.groups.items()
     ]
     return (
-        "<p class='soft'>Mastery is the mean return where 0 is the lowest and 1 the highest that "
-        "is known of the task: its mean over tasks, and below that of each task, darker for more"
+        f"<p class='soft'>Mastery is the mean {results.score} where 0 is the lowest and 1 the "
+        "highest that is known of the task: its mean over tasks, and below that of each task, "
+        "darker for more"
         f"{_mean(results)}.</p>"
         f"{curves_svg(curves, unit, 'mean mastery')}{_panels(pictures, 'wide')}{_left_out(results)}"
     )
@@ -217,8 +248,9 @@ def _making(results: Results) -> str:
         seconds = float(results.seconds[-1])
         frames = int(results.frames[-1]) * len(results.labels)
         parts.append(
-            f"<p>{_count(len(results.labels), 'run')}, {frames:,} frames together in "
-            f"{_duration(seconds)}: {frames / max(seconds, 1e-9):,.0f} frames a second.</p>"
+            f"<p>{_count(len(results.labels), 'run')}, {frames:,} {results.unit} together in "
+            f"{_duration(seconds)}: {frames / max(seconds, 1e-9):,.0f} {results.unit} a "
+            "second.</p>"
         )
     own = ("curriculum", "programs", "settings", "grid", "variants")  # these are shown elsewhere
     plain = {k: v for k, v in results.job.items() if k not in own}
@@ -226,7 +258,7 @@ def _making(results: Results) -> str:
     parts.append(
         f"<p class='soft' style='overflow-wrap:anywhere'>Programs:<br>{programs}</p>"
         f"<p class='soft'>Job: {_listed(plain.items())}.</p>"
-        f"<p class='soft'>Agent: {_listed(results.job['settings'].items())}.</p>"
+        f"<p class='soft'>Learner: {_listed(results.job['settings'].items())}.</p>"
     )
     return "".join(parts)
 
@@ -273,10 +305,10 @@ def _lately(results: Results) -> int:
 
 def _unit(results: Results) -> tuple[float, str]:
     """What numbers of frames are divided by, and the name of that."""
-    end = results.frames[-1]
+    end, unit = results.frames[-1], results.unit
     if end < 10_000:
-        return 1.0, "frames"
-    return (1e3, "thousand frames") if end < 1_000_000 else (1e6, "million frames")
+        return 1.0, unit
+    return (1e3, f"thousand {unit}") if end < 1_000_000 else (1e6, f"million {unit}")
 
 
 def _several(results: Results) -> bool:

@@ -71,6 +71,8 @@ class Results:
     episodes: Ints
     played: Ints  # frames of each task
     evaluations: Mapping[str, Evaluations]  # by policy: greedy and sampled
+    solved: Floats | None  # (runs,): frames until everything was learned, NaN if it is not yet;
+    # None where that is not judged
     job: Mapping[str, Any]  # as `Job.to_dict` gives it
     sessions: tuple[Session, ...]
     created: str
@@ -96,6 +98,16 @@ class Results:
         """The frames of each run when the job will be done."""
         return total_frames(self.job)
 
+    @property
+    def unit(self) -> str:
+        """What is counted as frames: frames or examples."""
+        return str(self.job["unit"])
+
+    @property
+    def score(self) -> str:
+        """What is counted as a return."""
+        return "accuracy" if self.unit == "examples" else "return"
+
 
 def load_results(directory: str | Path) -> Results:
     """The results of a run directory, also of one that is training."""
@@ -116,6 +128,9 @@ def load_results(directory: str | Path) -> Results:
                 "fffii",
             )
         )
+        solved = np.full(len(runs), np.nan)
+        for run, when in db.execute("SELECT run, frames FROM solved"):
+            solved[run] = when
         sessions = db.execute(
             "SELECT started, step, command, versions, hardware FROM sessions ORDER BY rowid"
         ).fetchall()
@@ -137,6 +152,7 @@ def load_results(directory: str | Path) -> Results:
             evaluations={
                 policy: _evaluations(db, policy, len(runs), len(curriculum)) for policy in POLICIES
             },
+            solved=solved if job["environments"] == "addition" else None,
             job=job,
             sessions=tuple(
                 Session(started, step, command, json.loads(versions), json.loads(hardware))
@@ -177,7 +193,8 @@ class Summary:
     total: int = 0  # when it will be done
     created: str = ""
     # the runs with the lowest and the highest mean over tasks of the return: of the sampled policy
-    # in the last evaluation, or else of the last chunks of training
+    # in the last evaluation (the greedy one if there is no other), or else of the last chunks of
+    # training
     worst: float | None = None
     best: float | None = None
 
@@ -227,8 +244,8 @@ def _summary(path: Path) -> Summary:
 def _final(db: sqlite3.Connection) -> list[float]:
     """Each run's return at the end, the mean over tasks, if it is known of all of them."""
     rows = db.execute(
-        "SELECT avg(return) FROM evaluation WHERE policy = 'sampled' "
-        "AND step = (SELECT max(step) FROM evaluation) GROUP BY run"
+        "SELECT avg(return) FROM evaluation WHERE step = (SELECT max(step) FROM evaluation) "
+        "AND policy = (SELECT max(policy) FROM evaluation) GROUP BY run"
     ).fetchall()
     if not rows:
         rows = db.execute(

@@ -47,6 +47,7 @@ CREATE TABLE training (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER
 CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
     policy TEXT NOT NULL, return REAL NOT NULL, success REAL NOT NULL, length REAL NOT NULL,
     PRIMARY KEY (step, run, task, policy)) WITHOUT ROWID;
+CREATE TABLE solved (step INTEGER NOT NULL, run INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
 CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 """
 
@@ -162,6 +163,15 @@ class Store:
                     "INSERT INTO evaluation VALUES (?, ?, ?, ?, ?, ?, ?)",
                     _evaluation(step, evaluation),
                 )
+            if metrics.solved is not None:
+                db.executemany(
+                    "INSERT OR IGNORE INTO solved VALUES (?, ?, ?)",
+                    [
+                        (step, run, int(updates) * self.job.frames_of_update)
+                        for run, updates in enumerate(metrics.solved[-1])
+                        if updates
+                    ],
+                )
             if arrays is not None:
                 db.execute("INSERT INTO checkpoints VALUES (?, ?)", (step, name))
                 db.execute(
@@ -199,7 +209,7 @@ class Store:
 
     def _take_back(self, step: int) -> None:
         with self._transaction() as db:
-            for table in ("chunks", "training", "evaluation", "checkpoints"):
+            for table in ("chunks", "training", "evaluation", "solved", "checkpoints"):
                 db.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
         self._remove_unlisted()
 

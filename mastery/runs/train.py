@@ -95,8 +95,8 @@ def resume(
             done = store.step
             if changed.updates < done:
                 raise MasteryError(
-                    f"{directory} has trained {done * store.job.frames_of_update:,} frames "
-                    "already; give more than that"
+                    f"{directory} has trained {done * store.job.frames_of_update:,} "
+                    f"{store.job.settings.unit} already; give more than that"
                 )
             store.change(changed)
         if store.ended is not None:
@@ -131,7 +131,11 @@ def _check_place(store: Store, elsewhere: bool) -> None:
 
 
 def make_loop(job: Job) -> Loop:
-    """The loop for a job's environments."""
+    """The loop for what a job's tasks are."""
+    if job.environments == "addition":
+        from mastery.runs.addition_loop import AdditionLoop
+
+        return AdditionLoop(job)
     if job.environments == "minigrid":
         from mastery.runs.minigrid_loop import MiniGridLoop
 
@@ -208,13 +212,16 @@ def _train(
 
 def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
     """Why the job is over now, if it is."""
+    unit = job.settings.unit
+    if metrics.solved is not None and (metrics.solved[-1] > 0).all():
+        return "every run has learned every task"
     if job.stop_mastered is not None and (metrics.mastery[-1] >= job.stop_mastered).all():
         return f"every task is mastered: {job.stop_mastered:g} or more in every run"
     if job.stop_return is not None and len(recent) == RECENT:
         episodes, returns = _sums(recent)
         if (episodes > 0).all() and (returns >= job.stop_return * episodes).all():
             return f"the mean return of every task is {job.stop_return:g} or more in every run"
-    return f"{step * job.frames_of_update:,} frames a run are done" if step >= job.updates else None
+    return f"{step * job.frames_of_update:,} {unit} a run are done" if step >= job.updates else None
 
 
 def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

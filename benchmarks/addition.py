@@ -1,0 +1,81 @@
+"""Examples per second of learning to add: this project and plain PyTorch, in one run.
+
+    python benchmarks/addition.py                one run of each (two cores)
+    python benchmarks/addition.py --runs 60      sixty runs at once (one GPU)
+
+Ours is the whole job as `mastery train addition-9` does it: teacher, examples made on the device,
+tests for the teacher and for validation after each epoch, curves and checkpoints written; only
+compiling is not counted, and told apart. The peer is benchmarks/peers/torch_addition.py: the same
+network and the same tests without a teacher, one run; it is skipped if there is no PyTorch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import jax
+from training import ours  # type: ignore[import-not-found]
+
+from mastery import Curriculum
+from mastery.learners.addition import Settings
+from mastery.runs.job import Job
+from mastery.runs.machine import use_cores
+
+PEER = Path(__file__).parent / "peers" / "torch_addition.py"
+
+
+def peer(seconds: float, digits: int, batch: int, threads: int | None) -> float:
+    environment = dict(os.environ) | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
+    options = {"--seconds": seconds, "--digits": digits, "--batch": batch}
+    command = [sys.executable, str(PEER), *(str(x) for pair in options.items() for x in pair)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return float(result.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=1, help="runs at once")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--digits", type=int, choices=(3, 5, 9), default=9)
+    parser.add_argument("--batch", default="128,1024", help="examples in a minibatch")
+    given = parser.parse_args()
+    use_cores(given.runs)
+    device = jax.devices()[0].device_kind
+    print(f"{device}, {os.cpu_count()} cores, {given.digits} digits, {given.runs} runs at once")
+    print(f"{'':30}{'examples/s':>14}{'least … most':>24}{'× PyTorch':>11}{'first chunk':>13}")
+    for batch in map(int, given.batch.split(",")):
+        job = Job(
+            Curriculum.load(f"addition-{given.digits}"),
+            seeds=given.runs,
+            frames=10**12,
+            settings=Settings(batch=batch),
+            evaluate_every=0,
+        )
+        speeds: dict[str, list[float]] = {}
+        first = 0.0
+        for repeat in range(given.repeats):
+            speed, compiled = ours(job, given.seconds)
+            first = first if repeat else compiled
+            speeds.setdefault(f"mastery, batch {batch}", []).append(speed)
+            if find_spec("torch") is not None:
+                for threads, name in ((None, ""), (1, ", one thread")):
+                    speed = peer(given.seconds, given.digits, batch, threads)
+                    speeds.setdefault(f"PyTorch, batch {batch}{name}", []).append(speed)
+        base = speeds.get(f"PyTorch, batch {batch}")
+        for name, found in speeds.items():
+            middle = statistics.median(found)
+            ratio = f"{middle / statistics.median(base):.1f}" if base else ""
+            spread = f"{min(found):,.0f} … {max(found):,.0f}"
+            when = f"{first:.0f} s" if name.startswith("mastery") else ""
+            print(f"{name:30}{middle:>14,.0f}{spread:>24}{ratio:>11}{when:>13}")
+
+
+if __name__ == "__main__":
+    main()

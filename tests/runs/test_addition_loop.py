@@ -1,0 +1,172 @@
+"""Learning to add under a teacher: the compiled loop, from small jobs to the real thing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from mastery import Curriculum, MasteryError, Task, Teacher
+from mastery.cli.play import play_command
+from mastery.learners import addition
+from mastery.learners.addition import FOR_VALIDATION, Settings
+from mastery.runs import addition_loop
+from mastery.runs.addition_loop import AdditionLoop
+from mastery.runs.agent import load_agent
+from mastery.runs.job import Job
+from mastery.runs.loop import EVALUATION_SEED
+from mastery.runs.results import load_results
+from mastery.runs.train import resume, train
+
+ADDITION = Curriculum.load("addition-3")
+SMALL = Settings(batch=32, batches=2, tests=10, validation=20, width=8)
+PROGRAMS = ("mr", "gprop-linreg", "sampling")
+
+
+def trained(job, chunks):
+    loop, found = AdditionLoop(job), []
+    carry = loop.begin()
+    for _ in range(chunks):
+        carry, metrics = loop.advance(carry)
+        found.append(metrics)
+    return loop, carry, jax.tree.map(lambda *x: np.concatenate(x), *found)
+
+
+@pytest.fixture(scope="module")
+def job():
+    return Job(ADDITION, PROGRAMS, settings=SMALL, chunk=10, episodes=50)
+
+
+@pytest.fixture(scope="module")
+def whole(job):
+    return trained(job, 3)
+
+
+def test_addition_is_told_by_its_digits(job):
+    assert job.environments == "addition"
+    assert Job(ADDITION).settings == Settings()
+    assert job.frames_of_update == 64
+    assert Job.from_dict(job.to_dict()) == job
+    with pytest.raises(MasteryError, match="'batch' cannot differ from run to run"):
+        Job(ADDITION, grid={"batch": (1.0, 2.0)})
+    wrong = Curriculum([Task("a", settings={"digits": "many"})])
+    with pytest.raises(MasteryError, match="task 'a': digits is 'many'"):
+        AdditionLoop(Job(wrong))
+    with pytest.raises(MasteryError, match="not the settings of a learner of minigrid"):
+        Job(Curriculum.load("blocked-unlock-pickup"), settings=SMALL)
+
+
+def test_the_compiled_teacher_is_the_numpy_teacher(whole):
+    """Fed with the same accuracies it gives the same probabilities, epoch by epoch."""
+    _, _, metrics = whole
+    for run, program in enumerate(PROGRAMS[:2]):  # sampling draws numbers of its own
+        teacher = Teacher(ADDITION, program)
+        for t in range(30):
+            p = [teacher.probabilities[name] for name in ADDITION.names]
+            assert np.allclose(p, metrics.probability[t, run], atol=2e-5)
+            right = metrics.returns[t, run] / metrics.episodes[t, run]
+            teacher.update(dict(zip(ADDITION.names, right.astype(float).tolist(), strict=True)))
+            mastery = [teacher.mastery[name] for name in ADDITION.names]
+            assert np.allclose(mastery, metrics.mastery[t, run], atol=2e-5)
+    assert (metrics.frames.sum(2) == 64).all()
+    assert (metrics.episodes == 10).all()
+
+
+def test_what_is_saved_and_loaded_goes_on_to_the_bit(job):
+    loop, carry, _ = trained(job, 1)
+    saved = {name: array.copy() for name, array in loop.save(carry).items()}
+    carry, metrics = loop.advance(carry)
+    other = AdditionLoop(job)
+    again, metrics_again = other.advance(other.load(saved))
+    assert jax.tree.all(jax.tree.map(np.array_equal, metrics, metrics_again))
+    one, two = loop.save(carry), other.save(again)
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+def test_one_in_a_batch_is_that_run_alone(job, whole):
+    _, _, metrics = whole
+    alone = trained(replace(job, programs=PROGRAMS[1:2]), 1)[2]
+    assert np.allclose(alone.probability[:, 0], metrics.probability[:10, 1], atol=1e-5)
+    assert np.array_equal(alone.returns[:, 0], metrics.returns[:10, 1])
+
+
+def test_the_evaluation_is_the_accuracy_on_validation_examples(job, whole):
+    loop, carry, _ = whole
+    found = loop.evaluate(carry, 30)
+    assert found.returns.shape == (3, 1, 3)  # one policy
+    key = jax.random.fold_in(jax.random.key(EVALUATION_SEED), 30)
+    network = jax.tree.map(lambda x: x[1], carry.learner.network)
+    expected = addition.accuracy(network, key, np.array([1, 2, 3]), 50, FOR_VALIDATION)
+    assert np.allclose(found.returns[1, 0], expected)
+
+
+def test_learned_is_three_good_epochs_running(monkeypatch):
+    """With accuracies that are made up: good in epochs 2, 3, 5, 6, 7, 8."""
+    good = np.array([0, 1, 1, 0, 1, 1, 1, 1], np.float32)
+
+    def accuracy(network, key, digits, each, kind):
+        value = good[epoch] if kind == FOR_VALIDATION else 0.5
+        return jax.numpy.array([1.0, 0.99 if value else 0.98, 1.0])
+
+    monkeypatch.setattr(addition_loop.addition, "accuracy", accuracy)
+    loop = AdditionLoop(Job(ADDITION, settings=replace(SMALL, validation=100)))
+    plan = jax.tree.map(lambda x: x[0], loop._plan)
+    digits = np.array([1, 2, 3])
+    settings = loop.job.settings
+    carry = addition_loop.begin(jax.random.key(0), plan, 3, settings, 10)
+    seen = []
+    for epoch in range(8):  # noqa: B007 (accuracy reads it)
+        carry, metrics = addition_loop.epoch(carry, plan, digits, settings)
+        seen.append(int(metrics.solved))
+    assert seen == [0, 0, 0, 0, 0, 0, 7, 7]
+
+
+ONE = Curriculum([Task("one", settings={"digits": 1})])
+QUICK = Job(ONE, seeds=2, settings=Settings(batch=64, width=32, learning_rate=0.01), frames=400_000)
+
+
+def test_a_job_ends_when_every_run_has_learned(tmp_path):
+    outcome = train(QUICK, tmp_path / "job")
+    assert outcome.ended == "every run has learned every task"
+    results = load_results(tmp_path / "job")
+    assert results.unit == "examples"
+    assert (results.solved > 640 * 3).all()
+    assert (results.solved % 640 == 0).all()
+    assert (results.solved <= results.frames[-1]).all()
+    assert results.evaluations["greedy"].returns[-1].min() > 0.9
+    assert not len(results.evaluations["sampled"].frames)
+    assert resume(tmp_path / "job").ended == outcome.ended
+    adder = load_agent(tmp_path / "job")
+    right = sum(adder.add(a, b) == a + b for a in range(10) for b in range(10))
+    assert right >= 95
+    with pytest.raises(MasteryError, match="it adds numbers from 0 to 9"):
+        adder.add(10, 1)
+    with pytest.raises(MasteryError, match="has learned to add, and there is nothing to see"):
+        play_command(str(tmp_path / "job"))
+
+
+def test_the_report_and_the_list_speak_of_examples(tmp_path):
+    from mastery.runs.report import job_page
+    from mastery.runs.results import list_jobs
+
+    few = Job(ADDITION, settings=SMALL, frames=2000, evaluate_every=640, episodes=20)
+    train(few, tmp_path / "job")
+    page = job_page(load_results(tmp_path / "job"))
+    assert "examples a run are done" in page
+    assert "accuracy" in page
+    assert "more than 2,560" in page  # not learned in that
+    assert "frames" not in page.partition("</style>")[2].partition("How this was made")[0]
+    (job,) = list_jobs(tmp_path)
+    assert job.best is not None
+
+
+@pytest.mark.slow
+def test_addition_3_is_learned(tmp_path):
+    """The real thing, at a small size: by the command's own settings, in a few minutes."""
+    outcome = train(Job(ADDITION, frames=4_000_000), tmp_path / "job")
+    results = load_results(tmp_path / "job")
+    print(f"addition-3 with mr: {results.solved[0]:,.0f} examples, {results.seconds[-1]:.0f} s")
+    assert outcome.ended == "every run has learned every task"
+    assert results.evaluations["greedy"].returns[-1].min() > 0.97
