@@ -14,7 +14,7 @@ demo: $(VENV)/.train  ## train an agent with the mastering-rate program, and wri
 		--stop-when-return 0.8 --minutes 4 --evaluate-every 500k --report demo.html
 
 test: $(VENV)/.test lint  ## lint, types and every test that takes seconds
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.test  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow -n auto -rP

@@ -1,5 +1,6 @@
-"""Hypothesis draws the same examples in every run, so that a failure can be repeated; and what JAX
-has compiled once, in whatever process, is not compiled again."""
+"""Hypothesis draws the same examples in every run, so that a failure can be repeated. What JAX has
+compiled once, in whatever process, is not compiled again; and several workers do not fight over the
+cores with threads of their own."""
 
 import os
 from pathlib import Path
@@ -11,3 +12,23 @@ settings.load_profile("repeatable")
 
 _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("NPROC", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# the files that take longest begin first, so that no worker is left alone with one at the end
+_LONGEST = (
+    "test_survival.py",
+    "test_minigrid_loop.py",
+    "test_ppo.py",
+    "test_exact.py",
+    "test_program.py",
+    "test_addition_loop.py",
+    "test_package.py",
+    "test_examples.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    order = {name: i for i, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))

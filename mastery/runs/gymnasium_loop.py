@@ -116,8 +116,7 @@ class GymnasiumLoop:
 
     def advance(self, carry: list[Carry]) -> tuple[list[Carry], Metrics]:
         after, metrics = zip(*map(self._advance, range(len(carry)), carry), strict=True)
-        together = Metrics(*(np.stack(x, axis=1) for x in zip(*metrics, strict=True)))
-        return list(after), together
+        return list(after), jax.tree.map(lambda *x: np.stack(x, axis=1), *metrics)
 
     def _advance(self, run: int, carry: Carry) -> tuple[Carry, Metrics]:
         """One chunk of one run."""
@@ -143,7 +142,7 @@ class GymnasiumLoop:
                 _random(seed, NOISE, now + 1, 0).random((3, len(self.tasks.names))),
             )
             rows.append(Metrics(probability, program.mastery(teacher), *played))
-        metrics = Metrics(*(_small(np.stack(x)) for x in zip(*rows, strict=True)))
+        metrics = jax.tree.map(lambda *x: _small(np.stack(x)), *rows)
         return Carry(teacher, learner, np.int64(update + self.job.chunk)), metrics
 
     def evaluate(self, carry: list[Carry], update: int) -> Evaluation:

@@ -19,10 +19,11 @@ from mastery.minigrid.state import start
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import seen_cells
 from mastery.runs.job import Job
-from mastery.runs.loop import EVALUATION_SEED, Metrics
+from mastery.runs.loop import EVALUATION_SEED
 from mastery.runs.minigrid_loop import MiniGridLoop
 
-SMALL = Settings(envs=8, frames=64, batch=256, epochs=1, ahead=4, bptt=2)
+RECURRENT = Settings(envs=8, frames=64, batch=256, epochs=1, ahead=4, bptt=2)
+SMALL = replace(RECURRENT, memory="none")  # half the time to compile
 CURRICULUM = Curriculum.load("key-corridor")
 PROGRAMS = ("mr", "mr:window=4,delta=0.9", "gprop-linreg", "exp3s")
 
@@ -34,7 +35,7 @@ def trained(job, chunks):
     for _ in range(chunks):
         carry, metrics = loop.advance(carry)
         all_metrics.append(metrics)
-    return loop, carry, Metrics(*(np.concatenate(x) for x in zip(*all_metrics, strict=True)))
+    return loop, carry, jax.tree.map(lambda *x: np.concatenate(x), *all_metrics)
 
 
 @pytest.fixture(scope="module")
@@ -77,20 +78,20 @@ def test_every_frame_is_of_some_task(job, whole):
 def test_two_equal_jobs_are_equal_to_the_bit(job, whole):
     loop, carry, metrics = whole
     again, carry_again, metrics_again = trained(job, 3)
-    assert all(np.array_equal(a, b) for a, b in zip(metrics, metrics_again, strict=True))
+    assert jax.tree.all(jax.tree.map(np.array_equal, metrics, metrics_again))
     one, two = loop.save(carry), again.save(carry_again)
     assert one.keys() == two.keys()
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
 def test_what_is_saved_and_loaded_goes_on_to_the_bit(job):
-    loop = MiniGridLoop(replace(job, programs=("mr",), chunk=3))
+    loop = MiniGridLoop(replace(job, programs=("mr",), settings=RECURRENT, chunk=3))
     carry, _ = loop.advance(loop.begin())
     saved = loop.save(carry)
     carry, metrics = loop.advance(carry)
     other = MiniGridLoop(loop.job)
     again, metrics_again = other.advance(other.load(saved))
-    assert all(np.array_equal(a, b) for a, b in zip(metrics, metrics_again, strict=True))
+    assert jax.tree.all(jax.tree.map(np.array_equal, metrics, metrics_again))
     one, two = loop.save(carry), other.save(again)
     assert all(np.array_equal(one[name], two[name]) for name in one)
     for wrong in ({k: v for k, v in saved.items() if k != "key"}, saved | {"more": np.zeros(12)}):
@@ -116,7 +117,7 @@ def test_a_run_alone_is_the_run_in_a_batch():
     alone = Job(CURRICULUM, ("uniform",), seed=1, settings=SMALL, chunk=2)
     loop, carry, metrics = trained(together, 1)
     loop_alone, carry_alone, metrics_alone = trained(alone, 1)
-    for one, many in zip(metrics_alone, metrics, strict=True):
+    for one, many in zip(metrics_alone[:5], metrics[:5], strict=True):
         assert np.allclose(one[:, 0], many[:, which], atol=1e-5)
     saved, saved_alone = loop.save(carry), loop_alone.save(carry_alone)
     for name in saved_alone:
@@ -163,7 +164,7 @@ from mastery import Curriculum
 from mastery.learners.ppo import Settings
 from mastery.runs.job import Job
 from mastery.runs.minigrid_loop import MiniGridLoop
-settings = Settings(envs=8, frames=64, batch=256, epochs=1, ahead=4)
+settings = Settings(envs=8, frames=64, batch=256, epochs=1, ahead=4, memory="none")
 job = Job(Curriculum.load("blocked-unlock-pickup"), ("mr", "uniform"), seeds=2, settings=settings,
           chunk=2, episodes=2)
 found = []
@@ -174,7 +175,7 @@ for devices in (jax.devices(), jax.devices()[:1]):
     found.append((metrics, loop.evaluate(carry, 2), loop.save(carry)))
 many, one = found
 assert len(jax.devices()) == 3
-for a, b in zip(many[0] + many[1], one[0] + one[1], strict=True):
+for a, b in zip(many[0][:5] + many[1], one[0][:5] + one[1], strict=True):
     assert a.shape == b.shape and np.allclose(a, b, atol=1e-5)
 assert all(np.allclose(many[2][k], one[2][k], atol=1e-4) for k in one[2] if "agent" in k)
 print("equal")
