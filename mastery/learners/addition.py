@@ -119,30 +119,30 @@ def examples(key: Array, digits: Array, length: int, kind: str = ANY) -> tuple[A
 class Network(eqx.Module):
     """Columns all the way: (features, n)."""
 
-    encoder: tuple[Linear, Array]  # gates from the symbol, and weights of what is remembered
-    decoder: tuple[Linear, Array]  # the same, from the code
+    encoder: Array  # (width + 12, gates): of what is remembered, of the symbol, and the bias
+    code: Linear  # what the decoder is given in every step
+    decoder: Array  # (width, gates)
     out: Linear
 
     def __init__(self, key: Array, width: int) -> None:
         keys = iter(jax.random.split(key, 5))
         gates = 4 * width
-        self.encoder = (
-            Linear(next(keys), SYMBOLS, gates),
-            Linear(next(keys), width, gates).weight,
-        )
-        self.decoder = Linear(next(keys), width, gates), Linear(next(keys), width, gates).weight
+        symbol = Linear(next(keys), SYMBOLS, gates)
+        remembered = Linear(next(keys), width, gates)
+        self.encoder = jnp.concatenate([remembered.weight, symbol.weight, symbol.bias[None]])
+        self.code = Linear(next(keys), width, gates)
+        self.decoder = Linear(next(keys), width, gates).weight
         self.out = Linear(next(keys), width, 10)
 
     def __call__(self, given: Array) -> Array:
         """Logits of the digits, (length + 1, 10, n), for strings of (2 · length + 1, n) symbols."""
         steps, n = given.shape
-        # the symbols of a string are one-hot: all of them at once, a product of matrices
-        symbols = given.reshape(1, -1) == jnp.arange(SYMBOLS, dtype=given.dtype)[:, None]
-        gates = self.encoder[0](symbols.astype(jnp.float32)).reshape(-1, steps, n)
-        code = lstm(self.encoder[1], jnp.swapaxes(gates, 0, 1))[-1]
-        always = self.decoder[0](code)
+        symbols = given[:, None] == jnp.arange(SYMBOLS, dtype=given.dtype)[:, None]
+        seen = jnp.concatenate([symbols, jnp.ones((steps, 1, n), bool)], axis=1)
+        nothing = jnp.zeros((self.encoder.shape[1], n))
+        code = lstm(self.encoder, seen.astype(jnp.float32), nothing)[-1]
         long = (steps + 1) // 2
-        written = lstm(self.decoder[1], jnp.broadcast_to(always, (long, *always.shape)))
+        written = lstm(self.decoder, jnp.zeros((long, 0, n)), self.code(code))
         together = jnp.swapaxes(written, 0, 1).reshape(len(code), -1)
         return jnp.swapaxes(self.out(together).reshape(10, long, n), 0, 1)
 

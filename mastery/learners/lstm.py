@@ -1,7 +1,9 @@
 """An LSTM over many steps, with its own way back.
 
 Going back, JAX would add to the weights' gradient at every step. Here the steps only pass on what
-comes from the step after them, and the gradient of the weights is one large product at the end.
+comes from the step after them, and the gradient of the weights is one large product at the end. And
+what a step sees is small (a symbol), or the same in all steps: its part of the gates is made within
+the step, where it stays in the cache.
 """
 
 from __future__ import annotations
@@ -16,50 +18,48 @@ Array = Any  # a JAX array
 
 
 @jax.custom_vjp
-def lstm(weight: Array, gates: Array) -> Array:
+def lstm(weight: Array, seen: Array, always: Array) -> Array:
     """Hidden states (steps, width, n), from an empty memory.
 
-    weight (width, 4 · width): of what is remembered. gates (steps, 4 · width, n): what comes from
-    outside, for the input, forget, cell and output gates; 1 is added to the forget gate.
+    weight (width + inputs, 4 · width): of what is remembered and of what is seen, for the input,
+    forget, cell and output gates; 1 is added to the forget gate. seen (steps, inputs, n): data, it
+    gets no gradient. always (4 · width, n): what is added to the gates in every step.
     """
-    return _forward(weight, gates, False)
+    return _forward(weight, seen, always, False)
 
 
-def _forward(weight: Array, gates: Array, keep: bool) -> Any:
-    nothing = jnp.zeros((weight.shape[0], gates.shape[2]))
+def _forward(weight: Array, seen: Array, always: Array, keep: bool) -> Any:
+    nothing = jnp.zeros((weight.shape[1] // 4, always.shape[1]))
 
     def one(state: Any, x: Array) -> Any:
         h, c = state
-        i, f, g, o = _activate(x + weight.T @ h)
+        i, f, g, o = jnp.split(weight.T @ jnp.concatenate([h, x]) + always, 4)
+        i, f, g, o = _sigmoid(i), _sigmoid(f + 1), jnp.tanh(g), _sigmoid(o)
         new = f * c + i * g
         squashed = jnp.tanh(new)
-        h = o * squashed
-        return (h, new), (h, c, squashed, i, f, g, o) if keep else h
+        after = o * squashed
+        return (after, new), (after, (h, c, squashed, i, f, g, o)) if keep else after
 
-    return lax.scan(one, (nothing, nothing), gates)[1]
-
-
-def _activate(x: Array) -> tuple[Array, Array, Array, Array]:
-    i, f, g, o = jnp.split(x, 4)
-    return _sigmoid(i), _sigmoid(f + 1), jnp.tanh(g), _sigmoid(o)
+    return lax.scan(one, (nothing, nothing), seen)[1]
 
 
 def _sigmoid(x: Array) -> Array:
     return 0.5 * jnp.tanh(0.5 * x) + 0.5  # faster on a CPU than by the exponential
 
 
-def _with_residuals(weight: Array, gates: Array) -> tuple[Array, Any]:
-    kept = _forward(weight, gates, True)
-    return kept[0], (weight, kept)
+def _with_residuals(weight: Array, seen: Array, always: Array) -> tuple[Array, Any]:
+    hidden, kept = _forward(weight, seen, always, True)
+    return hidden, (weight, seen, kept)
 
 
-def _back(residuals: Any, d_hidden: Array) -> tuple[Array, Array]:
-    weight, (h, c, squashed, i, f, g, o) = residuals
+def _back(residuals: Any, d_hidden: Array) -> tuple[Array, Array, Array]:
+    weight, seen, (before, c, squashed, i, f, g, o) = residuals
+    width = before.shape[1]
 
     def one(after: Any, step: Any) -> Any:
         d_gates, d_cell = after  # of the step after this one
         d_h, c, squashed, i, f, g, o = step
-        d_h = d_h + weight @ d_gates
+        d_h = d_h + weight[:width] @ d_gates
         d_cell = d_cell + d_h * o * (1 - squashed * squashed)
         d_gates = jnp.concatenate(
             [
@@ -71,10 +71,11 @@ def _back(residuals: Any, d_hidden: Array) -> tuple[Array, Array]:
         )
         return (d_gates, d_cell * f), d_gates
 
-    end = jnp.zeros((weight.shape[1], h.shape[2])), jnp.zeros(h.shape[1:])
+    end = jnp.zeros((4 * width, before.shape[2])), jnp.zeros(before.shape[1:])
     steps = (d_hidden, c, squashed, i, f, g, o)
     _, d_gates = lax.scan(one, end, steps, reverse=True)
-    return _columns(h[:-1]) @ _columns(d_gates[1:]).T, d_gates
+    inputs = _columns(jnp.concatenate([before, seen], axis=1))
+    return inputs @ _columns(d_gates).T, jnp.zeros_like(seen), d_gates.sum(0)
 
 
 def _columns(x: Array) -> Array:

@@ -107,15 +107,19 @@ def tensor(x):
 def torch_network(network, given):
     """Logits (n, length + 1, 10) by torch's own LSTM cells, and the cells."""
     width = network.out.weight.shape[0]
+    remembered, symbol, bias = np.split(np.asarray(network.encoder), [width, width + 11])
     cells = []
-    for seen, remembered in (network.encoder, network.decoder):
-        cell = torch.nn.LSTMCell(seen.weight.shape[0], width)
+    for seen, kept, added in (
+        (symbol, remembered, bias[0]),
+        (network.code.weight, network.decoder, network.code.bias),
+    ):
+        cell = torch.nn.LSTMCell(len(seen), width)
         with torch.no_grad():
-            cell.weight_ih.copy_(tensor(seen.weight).T)
-            cell.weight_hh.copy_(tensor(remembered).T)
-            cell.bias_ih.copy_(tensor(seen.bias))
-            cell.bias_hh.zero_()
+            cell.weight_ih.copy_(tensor(seen).T)
+            cell.weight_hh.copy_(tensor(kept).T)
+            cell.bias_ih.copy_(tensor(added))
             cell.bias_ih[width : 2 * width] += 1
+            cell.bias_hh.zero_()
         cells.append(cell)
     encoder, decoder = cells
     out = torch.nn.Linear(width, 10)
@@ -136,9 +140,7 @@ def torch_network(network, given):
 def test_the_network_its_loss_and_its_gradient_are_torchs():
     rng = np.random.default_rng(0)
     network = Network(jax.random.key(0), 16)
-    network = jax.tree.map(
-        lambda x: rng.normal(size=x.shape).astype(np.float32) if x.ndim == 1 else x, network
-    )
+    network = jax.tree.map(lambda x: x + 0.3 * rng.normal(size=x.shape).astype(np.float32), network)
     given, target = make(jax.random.key(1), np.repeat([1, 3, 4], 5), 4)
     logits, encoder, decoder, out = torch_network(network, given)
     ours = jax.jit(lambda network: network(given))(network)
@@ -149,13 +151,14 @@ def test_the_network_its_loss_and_its_gradient_are_torchs():
     expected.backward()
     found, gradient = jax.jit(jax.value_and_grad(addition.loss))(network, given, target)
     assert np.isclose(found, expected.item(), atol=1e-5)
+    remembered, symbol, bias = np.split(np.asarray(gradient.encoder), [16, 16 + 11])
     for mine, theirs in (
-        (gradient.encoder[0].weight.T, encoder.weight_ih.grad),
-        (gradient.encoder[1].T, encoder.weight_hh.grad),
-        (gradient.encoder[0].bias, encoder.bias_ih.grad),
-        (gradient.decoder[0].weight.T, decoder.weight_ih.grad),
-        (gradient.decoder[1].T, decoder.weight_hh.grad),
-        (gradient.decoder[0].bias, decoder.bias_ih.grad),
+        (symbol.T, encoder.weight_ih.grad),
+        (remembered.T, encoder.weight_hh.grad),
+        (bias[0], encoder.bias_ih.grad),
+        (gradient.code.weight.T, decoder.weight_ih.grad),
+        (gradient.code.bias, decoder.bias_ih.grad),
+        (gradient.decoder.T, decoder.weight_hh.grad),
         (gradient.out.weight.T, out.weight.grad),
         (gradient.out.bias, out.bias.grad),
     ):
