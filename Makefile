@@ -32,6 +32,7 @@ bench: $(VENV)/.test  ## speed and memory, as tables (peers are measured if they
 	$(BIN)/python benchmarks/teacher.py
 	$(BIN)/python benchmarks/environments.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/addition.py
 
 pictures: $(VENV)/.test  ## draw docs/img anew
 	$(BIN)/python docs/pictures.py

@@ -17,6 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 
 from mastery.draw import bar
+from mastery.runs.loop import SCORES
 
 if TYPE_CHECKING:
     from mastery.runs.train import Progress as State
@@ -55,14 +56,9 @@ def progress_view(
                 speed=f"{state.speed:,.0f} {unit}/s",
                 left=clock.left(state),
             )
-            live.update(Group(done, _table(tasks, state, score(unit))))
+            live.update(Group(done, _table(tasks, state, SCORES[unit])))
 
         yield show
-
-
-def score(unit: str) -> str:
-    """What is good: a return, or the accuracy on examples."""
-    return "accuracy" if unit == "examples" else "return"
 
 
 def _table(tasks: Sequence[str], state: State, good: str) -> Table:
@@ -103,7 +99,7 @@ class _Lines:
         )
         typer.echo(
             f"{short(state.frames)} {self.unit} ({state.update / state.updates:.0%}), "
-            f"{state.speed:,.0f} {self.unit}/s, {left} | {score(self.unit)}: {each}"
+            f"{state.speed:,.0f} {self.unit}/s, {left} | {SCORES[self.unit]}: {each}"
         )
 
 

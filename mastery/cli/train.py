@@ -33,7 +33,7 @@ def train_command(
         typer.Argument(
             metavar="NAME|FILE",
             help="A curriculum whose tasks name their environments: a .toml or .json file, or one "
-            f"of {', '.join(name for name in shipped() if not name.startswith('addition'))}.",
+            f"of {', '.join(shipped())}.",
         ),
     ] = None,
     program: Annotated[
@@ -141,9 +141,6 @@ def train_command(
         _list_settings(preset, curriculum, environments)
         return
     check_place(report)
-    if frames is not None and examples is not None:
-        raise MasteryError("give --frames or --examples, whichever the curriculum counts, not both")
-    frames = frames or examples
     with _jax():
         from mastery.runs.train import resume as resume_job
         from mastery.runs.train import train
@@ -159,6 +156,7 @@ def train_command(
         from mastery.runs.store import read_job
 
         job = read_job(resume)
+        frames = _budget(job.settings.unit, frames, examples)
         if frames is not None:
             job = replace(job, frames=read_count(frames))
         _prepare(job)
@@ -181,6 +179,7 @@ def train_command(
             seeds=seeds,
             seed=seed,
             frames=frames,
+            examples=examples,
             environments=environments,
             chunk=chunk,
             evaluate_every=evaluate_every,
@@ -209,6 +208,7 @@ def _job(
     changes: dict[str, list[str]],
     variants: list[str],
     frames: str | None,
+    examples: str | None,
     evaluate_every: str | None,
     episodes: int | None,
     **rest: Any,
@@ -225,7 +225,8 @@ def _job(
         else:
             grid[name] = values
     each = [split_settings(filter(None, variant.split(","))) for variant in variants] or [{}]
-    long, often, many = USUAL[learner.Settings.unit]
+    unit = learner.Settings.unit
+    long, often, many = USUAL[unit]
     return Job(
         curriculum,
         environments=environments,
@@ -234,11 +235,20 @@ def _job(
         variants=tuple(
             {name: _read(learner, name, texts[0]) for name, texts in v.items()} for v in each
         ),
-        frames=read_count(frames or long),
+        frames=read_count(_budget(unit, frames, examples) or long),
         evaluate_every=read_count(evaluate_every or often),
         episodes=episodes or many,
         **rest,
     )
+
+
+def _budget(unit: str, frames: str | None, examples: str | None) -> str | None:
+    """How long a job is, if that is said, in what it counts."""
+    given = {"frames": frames, "examples": examples}
+    for name, value in given.items():
+        if value is not None and name != unit:
+            raise MasteryError(f"this curriculum counts {unit}: give --{unit}, not --{name}")
+    return given[unit]
 
 
 def _check_resume(context: typer.Context) -> None:

@@ -160,7 +160,7 @@ def load_agent(
 
 def _best(directory: str | Path) -> int:
     with open_database(Path(directory)) as db:
-        row = db.execute(
+        row = db.execute(  # of policies the last by name: sampled, or greedy if there is no other
             "SELECT run FROM evaluation WHERE policy = (SELECT max(policy) FROM evaluation) "
             "AND step = (SELECT max(step) FROM evaluation) "
             "GROUP BY run ORDER BY avg(return) DESC, run LIMIT 1"

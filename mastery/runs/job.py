@@ -161,7 +161,7 @@ class Job:
                 "programs": tuple(data["programs"]),
                 "settings": LEARNERS[data["environments"]].Settings(**data["settings"]),
                 "grid": {name: tuple(values) for name, values in data["grid"].items()},
-                "variants": tuple(data.get("variants", [{}])),
+                "variants": tuple(data["variants"]),
             }
         )
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 Array = Any  # a NumPy array
 POLICIES = ("greedy", "sampled")
+SCORES = {"frames": "return", "examples": "accuracy"}  # what is good, by what is counted
 EVALUATION_SEED = 2**32 - 5  # of the episodes that are played in evaluations, by all runs alike
 
 

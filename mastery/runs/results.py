@@ -25,7 +25,7 @@ from mastery.runs.database import (
     read_description,
     total_frames,
 )
-from mastery.runs.loop import POLICIES
+from mastery.runs.loop import POLICIES, SCORES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -106,7 +106,7 @@ class Results:
     @property
     def score(self) -> str:
         """What is counted as a return."""
-        return "accuracy" if self.unit == "examples" else "return"
+        return SCORES[self.unit]
 
 
 def load_results(directory: str | Path) -> Results:
@@ -243,7 +243,7 @@ def _summary(path: Path) -> Summary:
 
 def _final(db: sqlite3.Connection) -> list[float]:
     """Each run's return at the end, the mean over tasks, if it is known of all of them."""
-    rows = db.execute(
+    rows = db.execute(  # of policies the last by name: sampled, or greedy where there is no other
         "SELECT avg(return) FROM evaluation WHERE step = (SELECT max(step) FROM evaluation) "
         "AND policy = (SELECT max(policy) FROM evaluation) GROUP BY run"
     ).fetchall()

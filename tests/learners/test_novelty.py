@@ -46,7 +46,7 @@ def test_views_that_differ_in_one_cell_have_places_of_their_own():
         novelty.nothing(len(others)), np.ones(len(others), bool), np.broadcast_to(one, others.shape)
     )
     _, new = look(first, np.zeros(len(others), bool), others)
-    assert 0 <= (~np.asarray(new)).sum() <= 15
+    assert (~np.asarray(new)).sum() <= 15  # 3.3 by chance
 
 
 def test_an_episode_that_has_shown_much_knows_what_it_has_not_seen_by_chance_alone():

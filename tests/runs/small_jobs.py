@@ -1,5 +1,6 @@
 """Run directories with numbers that are known, written by the real store without any training."""
 
+import jax
 import numpy as np
 
 from mastery import Curriculum, Task
@@ -17,6 +18,15 @@ def curriculum(names):
         env = {"env": f"MiniGrid-{NAMES[i]}-v0"}
         tasks.append(Task(name, after=(names[i - 1],) if i else (), settings=env))
     return Curriculum(tasks, name="two & more")
+
+
+def trained(loop, chunks):
+    """What a loop carries after so many chunks, and its metrics, all updates in a row."""
+    carry, found = loop.begin(), []
+    for _ in range(chunks):
+        carry, metrics = loop.advance(carry)
+        found.append(metrics)
+    return carry, jax.tree.map(lambda *x: np.concatenate(x), *found)
 
 
 def job(names=("easy", "hard"), programs=("mr", "uniform"), **changes):

@@ -7,9 +7,11 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+import small_jobs
 
 from mastery import Curriculum, MasteryError, Task, Teacher
 from mastery.cli.play import play_command
+from mastery.cli.train import _job
 from mastery.learners import addition
 from mastery.learners.addition import FOR_VALIDATION, Settings
 from mastery.runs import addition_loop
@@ -26,12 +28,8 @@ PROGRAMS = ("mr", "gprop-linreg", "sampling")
 
 
 def trained(job, chunks):
-    loop, found = AdditionLoop(job), []
-    carry = loop.begin()
-    for _ in range(chunks):
-        carry, metrics = loop.advance(carry)
-        found.append(metrics)
-    return loop, carry, jax.tree.map(lambda *x: np.concatenate(x), *found)
+    loop = AdditionLoop(job)
+    return loop, *small_jobs.trained(loop, chunks)
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +158,19 @@ def test_the_report_and_the_list_speak_of_examples(tmp_path):
     assert "frames" not in page.partition("</style>")[2].partition("How this was made")[0]
     (job,) = list_jobs(tmp_path)
     assert job.best is not None
+
+
+def test_what_is_counted_must_fit_the_curriculum():
+    for curriculum, wrong, right in (
+        ("addition-3", "frames", "examples"),
+        ("key-corridor", "examples", "frames"),
+    ):
+        with pytest.raises(MasteryError, match=f"counts {right}: give --{right}, not --{wrong}"):
+            _job(
+                Curriculum.load(curriculum), environments="auto", preset="default", changes={},
+                variants=[], evaluate_every=None, episodes=None,
+                **{"frames": None, "examples": None, wrong: "1M"},
+            )  # fmt: skip
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+import small_jobs
 
 from mastery import CheckpointError, Curriculum, Teacher
 from mastery.learners.ppo import Settings
@@ -29,13 +30,8 @@ PROGRAMS = ("mr", "mr:window=4,delta=0.9", "gprop-linreg", "exp3s")
 
 
 def trained(job, chunks):
-    """The loop, where it stands after so many chunks, and all metrics until then."""
     loop = MiniGridLoop(job)
-    carry, all_metrics = loop.begin(), []
-    for _ in range(chunks):
-        carry, metrics = loop.advance(carry)
-        all_metrics.append(metrics)
-    return loop, carry, jax.tree.map(lambda *x: np.concatenate(x), *all_metrics)
+    return loop, *small_jobs.trained(loop, chunks)
 
 
 @pytest.fixture(scope="module")
