@@ -34,7 +34,9 @@ class MasteringRate(NamedTuple):
     """The attention of the mastering-rate algorithm: eq. 1. Eq. 2 and 3 are the graph's."""
 
     delta: Array
-    power: Array
+    power: Array  # 0 leaves the first factor out
+    unlearned: Array = 1.0  # 0 leaves the second factor out
+    successors: Array = 1.0  # 0 leaves the third factor out
 
     def init(self, like: Array) -> tuple[()]:
         return ()
@@ -50,7 +52,8 @@ class MasteringRate(NamedTuple):
         beta_hat = beta / (largest + (largest == 0))
         m_anc, m_succ = graph.anc_succ(mastery)
         unlearned = self.delta * (1 - mastery) + (1 - self.delta) * beta_hat
-        return m_anc**self.power * unlearned * (1 - m_succ)
+        unlearned = self.unlearned * unlearned + (1 - self.unlearned)
+        return m_anc**self.power * unlearned * (1 - self.successors * m_succ)
 
 
 class LearningProgress(NamedTuple):

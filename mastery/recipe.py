@@ -55,6 +55,8 @@ SETTINGS = {
     "alpha": Setting("α, the weight of the newest estimate in the moving average", TINY, 1),
     "delta": Setting("δ, the weight of what is not mastered against what is progressing", 0, 1),
     "power": Setting("p, how much a task must be learnable to get attention", 0, 1000),
+    "unlearned": Setting("how much equation 1's second factor counts: 0 leaves it out", 0, 1),
+    "successors": Setting("how much its third counts, the successors' mastery", 0, 1),
     "gamma_pred": Setting("γ_pred, the part of its attention a task yields to predecessors", 0, 1),
     "gamma_succ": Setting("γ_succ, the part of its attention a task yields to successors", 0, 1),
     "epsilon": Setting("ε, the part of training that is spread evenly", 0, 1),
@@ -92,8 +94,15 @@ PARTS: dict[str, dict[str, Part]] = {
     },
     "attention": {
         "mastering-rate": Part(
-            lambda c, delta, power, **gammas: MasteringRate(delta, power),
-            {"delta": 0.6, "power": 6.0, "gamma_pred": 0.2, "gamma_succ": 0.05},
+            lambda c, gamma_pred, gamma_succ, **s: MasteringRate(**s),
+            {
+                "delta": 0.6,
+                "power": 6.0,
+                "unlearned": 1.0,
+                "successors": 1.0,
+                "gamma_pred": 0.2,
+                "gamma_succ": 0.05,
+            },
             "learnable but not learned yet (equations 1-3)",
         ),
         "learning-progress": Part(

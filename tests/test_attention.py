@@ -60,6 +60,24 @@ def test_equation_1(xp, dense):
 
 
 @BACKENDS
+@GRAPHS
+@pytest.mark.parametrize(
+    ("left_out", "expected"),  # the factors are worked out in the test above
+    [
+        ({"power": 0.0}, [0.25, 1, 0.25, 0.125, 0.5]),
+        ({"unlearned": 0.0}, [0.5, 1, 0.25, 0.25, 0.25]),
+        ({"successors": 0.0}, [0.5, 1, 0.0625, 0.03125, 0.125]),
+    ],
+)
+def test_each_factor_of_equation_1_can_be_left_out(xp, dense, left_out, expected):
+    graph = make_graph(DIAMOND, dense=dense)
+    mastery = xp.asarray([0.5, 0.0, 0.5, 1.0, 0.0])
+    beta = xp.asarray([0.02, -0.04, 0.0, 0.01, 0.0])
+    attention = MasteringRate(**{"delta": 0.5, "power": 2.0, **left_out})
+    np.testing.assert_allclose(attention.attend((), View(mastery, beta, graph)), expected, 1e-6)
+
+
+@BACKENDS
 def test_equation_1_without_any_progress_takes_beta_hat_as_0(xp):
     graph = make_graph(DIAMOND)
     zeros = xp.zeros(5)

@@ -13,6 +13,8 @@ def test_the_named_programs_have_the_papers_defaults():
         "window": 10,
         "delta": 0.6,
         "power": 6.0,
+        "unlearned": 1.0,
+        "successors": 1.0,
         "gamma_pred": 0.2,
         "gamma_succ": 0.05,
     }

@@ -202,7 +202,19 @@ def learn(
 
 def accuracy(network: Network, key: Array, digits: Any, each: int, kind: str) -> Array:
     """The share of new sums that are right, of each task; (tasks,)."""
+    return right(network, *tests(key, digits, each, kind)).mean(1)
+
+
+def tests(key: Array, digits: Any, each: int, kind: str) -> tuple[Array, Array]:
+    """So many new examples of each task; (steps, tasks, each)."""
     sizes = jnp.repeat(jnp.asarray(digits), each)
-    given, target = examples(key, sizes, int(max(digits)), kind)
-    right = (network(given).argmax(1) == target).all(0)
-    return right.reshape(len(digits), each).mean(1)
+    found = examples(key, sizes, int(max(digits)), kind)
+    given, target = (x.reshape(-1, len(digits), each) for x in found)
+    return given, target
+
+
+def right(network: Network, given: Array, target: Array) -> Array:
+    """Which sums are right, bool (tasks, each)."""
+    _, tasks, each = given.shape
+    digits = network(given.reshape(len(given), -1)).argmax(1)
+    return (digits == target.reshape(len(target), -1)).all(0).reshape(tasks, each)

@@ -24,6 +24,7 @@ from mastery.runs.loop import EVALUATION_SEED, Evaluation, Metrics
 from mastery.switch import Switch, stack
 
 Array = Any  # a JAX array
+_AXIS = "run"
 
 
 class Plan(NamedTuple):
@@ -124,9 +125,18 @@ def each_run(f: Any, *runs: Any) -> Any:
     """f for every run. One alone goes without the axis: on a CPU the product of a batch of one
     matrix is twice as slow as that of a matrix."""
     if jax.tree.leaves(runs[0])[0].shape[0] > 1:
-        return jax.vmap(f)(*runs)
+        return jax.vmap(f, axis_name=_AXIS)(*runs)
     found = f(*jax.tree.map(lambda x: x[0], runs))
     return jax.tree.map(lambda x: x[None], found)
+
+
+def in_any_run(condition: Array) -> Array:
+    """Whether it holds in one of the runs of this device, so that `lax.cond` can leave out what
+    none of them needs. Within `each_run`."""
+    try:
+        return lax.pmax(condition.astype(jnp.int32), _AXIS) > 0
+    except NameError:  # one run alone
+        return condition
 
 
 def slots(job: Job) -> int:

@@ -17,6 +17,7 @@ from mastery.learners.addition import FOR_VALIDATION, Settings
 from mastery.runs import addition_loop
 from mastery.runs.addition_loop import AdditionLoop
 from mastery.runs.agent import load_agent
+from mastery.runs.compiled_loop import each_run
 from mastery.runs.job import Job
 from mastery.runs.loop import EVALUATION_SEED
 from mastery.runs.results import load_results
@@ -101,24 +102,70 @@ def test_the_evaluation_is_the_accuracy_on_validation_examples(job, whole):
 
 
 def test_learned_is_three_good_epochs_running(monkeypatch):
-    """With accuracies that are made up: good in epochs 2, 3, 5, 6, 7, 8."""
-    good = np.array([0, 1, 1, 0, 1, 1, 1, 1], np.float32)
-
-    def accuracy(network, key, digits, each, kind):
-        value = good[epoch] if kind == FOR_VALIDATION else 0.5
-        return jax.numpy.array([1.0, 0.99 if value else 0.98, 1.0])
-
-    monkeypatch.setattr(addition_loop.addition, "accuracy", accuracy)
-    loop = AdditionLoop(Job(ADDITION, settings=replace(SMALL, validation=100)))
+    """Validation that is made up: good in epochs 2, 3, 5, 6, 7, 8."""
+    good = np.array([0, 1, 1, 0, 1, 1, 1, 1], bool)
+    monkeypatch.setattr(addition_loop, "validate", lambda *_: jax.numpy.array(good[epoch]))
+    loop = AdditionLoop(Job(ADDITION, settings=SMALL))
     plan = jax.tree.map(lambda x: x[0], loop._plan)
     digits = np.array([1, 2, 3])
-    settings = loop.job.settings
-    carry = addition_loop.begin(jax.random.key(0), plan, 3, settings, 10)
+    carry = addition_loop.begin(jax.random.key(0), plan, 3, SMALL, 10)
     seen = []
-    for epoch in range(8):  # noqa: B007 (accuracy reads it)
-        carry, metrics = addition_loop.epoch(carry, plan, digits, settings)
+    for epoch in range(8):  # noqa: B007 (validate reads it)
+        carry, metrics = addition_loop.epoch(carry, plan, digits, SMALL)
         seen.append(int(metrics.solved))
     assert seen == [0, 0, 0, 0, 0, 0, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),  # of 100 examples of numbers with one, two and three digits
+    [
+        ([0, 0, 0], True),
+        ([1, 1, 1], True),
+        ([0, 0, 2], False),
+        ([2, 0, 1], False),
+        ([0, 100, 0], False),
+        ([100, 100, 100], False),
+    ],
+)
+def test_every_task_must_have_99_in_100_right(monkeypatch, errors, expected):
+    asked = []
+
+    def right(network, given, target):
+        """Network: how many errors there are; a task is known by the length of its numbers."""
+        digits = (np.asarray(given)[:3].max((0, 2)) > 0) + 0  # of three-digit numbers only
+        asked.append(given.shape[1])
+        tasks = range(3) if given.shape[1] == 3 else [2]
+        assert digits.tolist()[-1] == 1
+        return jax.numpy.stack([jax.numpy.arange(100) >= errors[task] for task in tasks])
+
+    monkeypatch.setattr(addition_loop.addition, "right", right)
+    with jax.disable_jit():
+        found = addition_loop.validate(None, jax.random.key(0), np.array([1, 2, 3]), 100)
+    assert bool(found) is expected
+    assert asked == ([1, 3] if errors[2] <= 1 else [1])
+
+
+def test_validation_in_many_runs_is_that_of_each(monkeypatch):
+    """Networks that are right by chance, so that some runs pass the first stage and others not."""
+    monkeypatch.setattr(addition_loop, "ENOUGH", 0.5)
+    monkeypatch.setattr(
+        addition_loop.addition,
+        "right",
+        lambda p, given, target: (
+            jax.random.uniform(jax.random.key(given.sum()), given.shape[1:]) < p
+        ),
+    )
+    digits, key = np.array([1, 2, 3]), jax.random.key(1)
+
+    def one(p):
+        return addition_loop.validate(p, key, digits, 40)
+
+    chances = jax.numpy.linspace(0.3, 0.9, 30)
+    together = each_run(one, chances)
+    alone = [bool(each_run(one, p[None])[0]) for p in chances]
+    assert together.tolist() == alone
+    assert any(alone)
+    assert not all(alone)
 
 
 ONE = Curriculum([Task("one", settings={"digits": 1})])
