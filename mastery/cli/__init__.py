@@ -10,6 +10,7 @@ import mastery
 from mastery.cli.arguments import split_programs
 from mastery.cli.curricula import programs, show
 from mastery.cli.jobs import export_command, report_command, runs_command
+from mastery.cli.paper import paper_command
 from mastery.cli.play import play_command
 from mastery.cli.simulate import simulate_command
 from mastery.cli.train import train_command
@@ -44,6 +45,7 @@ app.command("train")(train_command)
 app.command("report")(report_command)
 app.command("runs")(runs_command)
 app.command("export")(export_command)
+app.command("paper")(paper_command)
 app.command("play")(play_command)
 app.command("simulate")(simulate_command)
 app.command("show")(show)

@@ -141,7 +141,7 @@ def train_command(
         _list_settings(preset, curriculum, environments)
         return
     check_place(report)
-    with _jax():
+    with with_jax():
         from mastery.runs.train import resume as resume_job
         from mastery.runs.train import train
     command = shlex.join(["mastery", *sys.argv[1:]])
@@ -159,8 +159,8 @@ def train_command(
         frames = _budget(job.settings.unit, frames, examples)
         if frames is not None:
             job = replace(job, frames=read_count(frames))
-        _prepare(job)
-        with _progress(job) as show:
+        prepare(len(job.runs))
+        with job_progress(job) as show:
             outcome = resume_job(
                 resume,
                 frames=None if frames is None else job.frames,
@@ -191,8 +191,8 @@ def train_command(
             variants=variant or [],
         )
         directory = out or _new_directory(job)
-        _prepare(job)
-        with _progress(job) as show:
+        prepare(len(job.runs))
+        with job_progress(job) as show:
             outcome = train(job, directory, report=show, **shared)
     _say_end(outcome, job, report)
 
@@ -288,7 +288,7 @@ def _read(learner: Any, name: str, text: str) -> Any:
 
 
 def _list_settings(preset: str, curriculum: str | None, environments: str) -> None:
-    with _jax():
+    with with_jax():
         from mastery.learners import ppo
         from mastery.runs.job import Job
     learner: Any = ppo
@@ -305,7 +305,7 @@ def _list_settings(preset: str, curriculum: str | None, environments: str) -> No
 
 
 @contextmanager
-def _jax() -> Iterator[None]:
+def with_jax() -> Iterator[None]:
     """What needs JAX: a missing one is said in a line."""
     try:
         yield
@@ -315,13 +315,13 @@ def _jax() -> Iterator[None]:
         raise MasteryError("training needs JAX: pip install 'mastery[train]'") from None
 
 
-def _prepare(job: Job) -> None:
-    """Let JAX begin: with the cores as the job uses them, and keeping what it compiles."""
+def prepare(runs: int) -> None:
+    """Let JAX begin: with the cores as so many runs use them, and keeping what it compiles."""
     import jax
 
     from mastery.runs.machine import use_cores
 
-    use_cores(len(job.runs))
+    use_cores(runs)
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:
@@ -346,7 +346,7 @@ def _new_directory(job: Job) -> Path:
 
 
 @contextmanager
-def _progress(job: Job) -> Iterator[Any]:
+def job_progress(job: Job) -> Iterator[Any]:
     runs = len(job.runs)
     presets = job.learner.PRESETS.items()
     known = [name for name, settings in presets if settings == job.settings]

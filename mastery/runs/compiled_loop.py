@@ -134,7 +134,7 @@ def in_any_run(condition: Array) -> Array:
     """Whether it holds in one of the runs of this device, so that `lax.cond` can leave out what
     none of them needs. Within `each_run`."""
     try:
-        return lax.pmax(condition.astype(jnp.int32), _AXIS) > 0
+        return lax.pmax(condition.astype(jnp.int32), _AXIS) > 0  # type: ignore[no-untyped-call]
     except NameError:  # one run alone
         return condition
 

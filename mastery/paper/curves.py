@@ -1,0 +1,129 @@
+"""What is kept of a job: its curves, thinned out, in a file small enough to be shipped.
+
+Every array has the axes (points, runs, tasks). The first chunks are points of their own, since
+much happens in them; the later ones are put together.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.checkpoint import replace_file
+from mastery.errors import MasteryError
+from mastery.runs.results import Results
+
+Floats = NDArray[np.float64]
+FIRST, LATER = 50, 100  # points
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """A job and its curves."""
+
+    tasks: NDArray[np.str_]  # names
+    programs: NDArray[np.str_]  # of each run
+    seeds: NDArray[np.int64]  # of each run
+    frames: NDArray[np.int64]  # (points,): of each run, up to the point
+    returns: Floats  # the mean over the episodes that ended since the last point; NaN if none did
+    probability: Floats  # the mean since the last point
+    share: Floats  # of the frames since the last point
+    mastery: Floats  # at the point
+    sampled: Floats  # (runs, tasks): returns in the evaluation at the end; NaN if there is none
+    greedy: Floats
+    solved: Floats  # (runs,): examples until everything was learned, NaN if it was not
+    about: Mapping[str, Any]  # seconds, frames, hardware, command, …
+
+    @property
+    def runs(self) -> dict[str, NDArray[np.int64]]:
+        """The runs of each program."""
+        return {
+            p: np.flatnonzero(self.programs == p) for p in dict.fromkeys(self.programs.tolist())
+        }
+
+    def last_known(self) -> Floats:
+        """Returns, and where no episode of a task ended since the last point, as they were last;
+        0 before the first one."""
+        found = self.returns.copy()
+        last = np.zeros(found.shape[1:])
+        for point in found:
+            last = point[:] = np.where(np.isnan(point), last, point)
+        return found
+
+    def at(self, frames: float) -> int:
+        """The first point at which so many frames are done, or the last one."""
+        return min(int(np.searchsorted(self.frames, frames)), len(self.frames) - 1)
+
+
+def from_results(results: Results) -> Curves:
+    n = len(results.frames)
+    if not n:
+        raise MasteryError(f"{results.directory} has no curves yet: train it first")
+    each = [np.array([i]) for i in range(min(n, FIRST))]
+    rest = np.arange(len(each), n)
+    parts = each + [p for p in np.array_split(rest, min(len(rest), LATER) or 1) if len(p)]
+    ends = [part[-1] for part in parts]
+    ended = np.stack([results.episodes[part].sum(0) for part in parts])
+    total = np.stack([np.nansum((results.returns * results.episodes)[p], 0) for p in parts])
+    played = np.stack([results.played[part].sum(0) for part in parts])
+    none = np.full((len(results.labels), len(results.curriculum)), np.nan)
+    final = {
+        policy: e.returns[-1] if len(e.frames) and e.frames[-1] == results.frames[-1] else none
+        for policy, e in results.evaluations.items()
+    }
+    session = results.sessions[-1]
+    return Curves(
+        tasks=np.array(results.curriculum.names),
+        programs=np.array(results.labels),
+        seeds=np.array(results.seeds),
+        frames=results.frames[ends],
+        returns=np.where(ended > 0, total / np.maximum(ended, 1), np.nan),
+        probability=np.stack([results.probability[part].mean(0) for part in parts]),
+        share=played / np.maximum(played.sum(2, keepdims=True), 1),
+        mastery=results.mastery[ends],
+        sampled=final["sampled"],
+        greedy=final["greedy"],
+        solved=np.full(len(results.labels), np.nan) if results.solved is None else results.solved,
+        about={
+            "curriculum": results.curriculum.name,
+            "unit": results.unit,
+            "planned": results.total,
+            "ended": results.ended,
+            "seconds": float(results.seconds[-1]),
+            "device": session.hardware.get("device", ""),
+            "devices": session.hardware.get("devices", 1),
+            "versions": dict(session.versions),
+            "settings": dict(results.job["settings"]),
+        },
+    )
+
+
+_HALF = ("returns", "probability", "share", "mastery", "sampled", "greedy")
+
+
+def save(curves: Curves, path: Path) -> None:
+    """As a NumPy archive; half precision is more than a line in a picture can show."""
+    arrays = {f.name: getattr(curves, f.name) for f in fields(curves) if f.name != "about"}
+    arrays |= {name: arrays[name].astype(np.float16) for name in _HALF}
+    arrays["about"] = np.array(json.dumps(curves.about))
+    whole = io.BytesIO()
+    np.savez_compressed(whole, **arrays)
+    replace_file(path, [whole.getbuffer()])
+
+
+def load(path: Path) -> Curves:
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            arrays: dict[str, Any] = {f.name: data[f.name] for f in fields(Curves)}
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise MasteryError(f"cannot read the curves in {path}: {error}") from None
+    arrays |= {name: arrays[name].astype(np.float64) for name in _HALF}
+    arrays["about"] = json.loads(str(arrays["about"]))
+    return Curves(**arrays)

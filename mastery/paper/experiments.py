@@ -1,0 +1,201 @@
+"""What the paper trains, and what we add to it.
+
+An experiment is one or several jobs (`mastery.runs.job`), each of which is one compiled program for
+all its runs. Figures and sections are the paper's; its pictures carry no numbers, so they are
+called by what they show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mastery.curriculum import Curriculum
+from mastery.errors import MasteryError, did_you_mean
+from mastery.runs.job import LEARNERS, Job
+
+SEED = 3000  # the first of every experiment; no setting was chosen by looking at these seeds
+BASELINES = ("uniform", "target", "sequential")  # the paper leaves them out
+ESTIMATORS = ("online", "naive", "window", "sampling", "linreg")
+CONVERTERS = ("gamax", "gprop", "prop", "boltzmann")
+
+
+def family(name: str) -> tuple[str, ...]:
+    """A program with every estimator of learning progress and every converter of attention."""
+    return tuple(
+        f"{name}:progress={progress},distribution={converter}"
+        for progress in ESTIMATORS
+        for converter in CONVERTERS
+    )
+
+
+MASTERING_RATE, TEACHER_STUDENT = family("mr"), family("gprop-linreg")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A job of an experiment."""
+
+    name: str
+    curriculum: str
+    programs: tuple[str, ...]
+    preset: str = "default"
+    settings: Mapping[str, Any] = field(default_factory=dict)  # in which it differs from the preset
+    seeds: int = 10
+    frames: int = 10_000_000  # or examples
+    chunk: int = 10  # updates between two points of the curves
+    small: Mapping[str, Any] = field(default_factory=dict)  # what is other when it is scaled down
+
+    def job(self, scale: float = 1.0) -> Job:
+        """At full size, or with that share of the frames and of the seeds, at least one."""
+        if not 0 < scale <= 1:
+            raise MasteryError(f"the scale is {scale:g}; it must be more than 0, and at most 1")
+        part = replace(self, **self.small) if scale < 1 else self
+        curriculum = Curriculum.load(part.curriculum)
+        learner = LEARNERS["addition" if part.curriculum.startswith("addition") else "minigrid"]
+        settings = replace(learner.PRESETS[part.preset], **part.settings)
+        frames = math.ceil(part.frames * scale)
+        return Job(
+            curriculum,
+            programs=part.programs,
+            seeds=max(round(part.seeds * scale), 1),
+            seed=SEED,
+            frames=frames,
+            settings=settings,
+            chunk=part.chunk,
+            evaluate_every=frames,  # once, at the end
+            episodes=1000 if settings.unit == "examples" else 32,
+        )
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Jobs that belong together."""
+
+    name: str
+    what: str
+    where: str  # in the paper
+    parts: tuple[Part, ...]
+
+
+def _both_agents(name: str, where: str, programs: tuple[str, ...], what: str) -> Experiment:
+    return Experiment(
+        name,
+        what,
+        where,
+        (
+            Part(name, name, programs + BASELINES),
+            Part(f"{name}-papers-agent", name, programs, preset="paper"),
+        ),
+    )
+
+
+_SMALL_ADDITION = {"curriculum": "addition-3", "chunk": 10}
+
+ALL = (
+    _both_agents(
+        "blocked-unlock-pickup",
+        "section 6.1, first figure; appendix D.1 and D.2",
+        ("gamax-window", "gamax-linreg", "gprop-linreg", "mr"),
+        "three tasks in a chain",
+    ),
+    _both_agents(
+        "key-corridor",
+        "section 6.1, second figure; section 6.3, first figure",
+        ("gamax-window", "gamax-linreg", "gprop-linreg", "mr"),
+        "six tasks in a chain",
+    ),
+    _both_agents(
+        "obstructed-maze",
+        "section 6.3, second figure",
+        ("gprop-linreg", "mr"),
+        "six tasks in a partial order",
+    ),
+    Experiment(
+        "addition",
+        "an LSTM learns to add numbers of nine digits",
+        "section 6.2",
+        (
+            # the paper has mr with 128 examples in a minibatch and Teacher-Student with 1024; that
+            # alone may decide, so both are trained with 128
+            Part(
+                "addition-128",
+                "addition-9",
+                MASTERING_RATE + TEACHER_STUDENT + BASELINES,
+                settings={"batch": 128},
+                seeds=4,
+                frames=20_000_000,
+                chunk=20,
+                small=_SMALL_ADDITION,
+            ),
+            Part(
+                "addition-1024",
+                "addition-9",
+                TEACHER_STUDENT + BASELINES,
+                settings={"batch": 1024},
+                seeds=4,
+                frames=40_000_000,
+                small=_SMALL_ADDITION,
+            ),
+            Part(
+                "addition-64",
+                "addition-9",
+                ("mr:progress=linreg,distribution=gamax",),
+                settings={"batch": 64},
+                seeds=4,
+                frames=20_000_000,
+                small=_SMALL_ADDITION,
+            ),
+        ),
+    ),
+    Experiment(
+        "ablation",
+        "the mastering-rate program without each of its parts, and with other settings",
+        "appendix E, last paragraph: asserted there",
+        (
+            Part(
+                "ablation",
+                "key-corridor",
+                (
+                    "mr",
+                    "mr:power=0",
+                    "mr:unlearned=0",
+                    "mr:successors=0",
+                    "mr:delta=0",
+                    "mr:delta=0.3",
+                    "mr:delta=1",
+                    "mr:power=2",
+                    "mr:power=12",
+                    "mr:gamma_pred=0",
+                    "mr:gamma_pred=0.5",
+                    "mr:gamma_succ=0",
+                    "mr:gamma_succ=0.2",
+                    "mr:gamma_pred=0,gamma_succ=0",
+                    "mr:window=5",
+                    "mr:window=20",
+                    "mr:window=50",
+                ),
+                frames=5_000_000,
+            ),
+        ),
+    ),
+)
+EXPERIMENTS = {experiment.name: experiment for experiment in ALL}
+PARTS = {part.name: part for experiment in ALL for part in experiment.parts}
+
+
+def chosen(names: list[str]) -> list[Part]:
+    """The parts of the experiments of these names, or that have these names; all if there are
+    none."""
+    known = [*EXPERIMENTS, *(name for name in PARTS if name not in EXPERIMENTS)]
+    for name in names:
+        if name not in known:
+            raise MasteryError(f"there is no experiment {name!r}{did_you_mean(name, known)}")
+    return [
+        part
+        for experiment in ALL
+        for part in experiment.parts
+        if not names or experiment.name in names or part.name in names
+    ]

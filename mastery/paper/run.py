@@ -1,0 +1,82 @@
+"""Trains the paper's experiments in one folder, or goes on with what was begun there.
+
+FOLDER/key-corridor/…        the run directory of each job
+FOLDER/curves/*.npz          what is kept of it
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from mastery.errors import MasteryError
+from mastery.paper import curves
+from mastery.paper.experiments import Part
+from mastery.runs.job import Job
+from mastery.runs.results import load_results
+from mastery.runs.store import read_job
+from mastery.runs.train import Outcome, Report, resume, train
+
+
+def run(
+    parts: Iterable[Part],
+    folder: Path,
+    scale: float = 1.0,
+    minutes: float | None = None,
+    watch: Callable[[Job], AbstractContextManager[Report]] | None = None,
+    **options: Any,
+) -> Iterator[tuple[Part, Outcome]]:
+    """Job by job; ends after so many minutes, or with the job that was interrupted.
+
+    watch: gives for each job what its progress is reported to. options: of `train` and `resume`.
+    """
+    wanted = [(part, part.job(scale)) for part in parts]
+    for part, job in wanted:
+        _check_same(folder / part.name, job)
+    began = time.monotonic()
+    for part, job in wanted:
+        left = None if minutes is None else minutes - (time.monotonic() - began) / 60
+        if left is not None and left <= 0:
+            return
+        directory = folder / part.name
+        whole = options | {"minutes": left}
+        if watch is None:
+            outcome = _go_on(directory, job, whole)
+        else:
+            with watch(job) as report:
+                outcome = _go_on(directory, job, whole | {"report": report})
+        keep(directory, folder)
+        yield part, outcome
+        if outcome.interrupted:
+            return
+
+
+def keep(directory: Path, folder: Path) -> None:
+    """Write the curves of a job beside the others."""
+    (folder / "curves").mkdir(exist_ok=True)
+    found = curves.from_results(load_results(directory))
+    curves.save(found, folder / "curves" / f"{directory.name}.npz")
+
+
+def _go_on(directory: Path, job: Job, options: dict[str, Any]) -> Outcome:
+    if (directory / "run.db").exists():
+        return resume(directory, **options)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    return train(job, directory, **options)
+
+
+def _check_same(directory: Path, job: Job) -> None:
+    """What is there must be what is wanted: the same job, at the same scale."""
+    if not (directory / "run.db").exists():
+        return
+    there, wanted = read_job(directory).to_dict(), job.to_dict()
+    other = [name for name in wanted if there.get(name) != wanted[name]]
+    if other:
+        raise MasteryError(
+            f"{directory} holds another job (other {', '.join(other)}): give another folder with "
+            f"--out, or remove it: rm -r {shlex.quote(str(directory))}"
+        )
