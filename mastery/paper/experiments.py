@@ -177,6 +177,7 @@ ALL = (
                     "mr:window=20",
                     "mr:window=50",
                 ),
+                seeds=5,
                 frames=5_000_000,
             ),
         ),
