@@ -52,6 +52,7 @@ def paper_command(
     """
     with with_jax():
         from mastery.paper.experiments import chosen
+        from mastery.paper.page import DATA, read_curves, write_page
         from mastery.paper.run import run
     parts = chosen(names or [])
     if not redraw:
@@ -65,3 +66,7 @@ def paper_command(
             typer.echo(f"{part.name}: {outcome.ended or 'stopped; the same command goes on'}")
             if outcome.interrupted:
                 raise typer.Exit(130)
+    kept = DATA if redraw and not (out / "curves").is_dir() else out / "curves"
+    found = read_curves(kept, [part.name for part in parts])
+    page = write_page(found, out, 1.0 if kept == DATA else scale)
+    typer.echo(f"The page: {page}")

@@ -1,0 +1,356 @@
+"""What the paper says, and how it is judged from the curves: each claim as data.
+
+Where the paper reads a number off its figure, so do we: the return in training, median or quartile
+over the seeds, at that many frames. Where it says "better", the probability of improvement must be
+above one half with its whole interval; a run's score is the area under its curve: the mean return
+over tasks and frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.paper.curves import Curves
+from mastery.paper.experiments import CONVERTERS, ESTIMATORS
+from mastery.paper.statistics import improvement, interval
+from mastery.recipe import Recipe
+
+Floats = NDArray[np.float64]
+Found = Mapping[str, Curves]  # by the name of the job
+AGENTS = {"": "our default", "-papers-agent": "the paper's"}
+NEAR_0 = 0.1  # the paper's "near 0"
+POINTS = 5  # over which returns in training are averaged
+SHORT = {"blocked-unlock-pickup": "BUP", "key-corridor": "KC", "obstructed-maze": "OM"}
+
+
+class Verdict(NamedTuple):
+    """holds: None if it cannot be judged from what was trained."""
+
+    holds: bool | None
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """judge: from the curves of `parts` and the threshold. A claim with several agents is judged
+    with each."""
+
+    words: str
+    where: str
+    statistic: str
+    threshold: float
+    parts: tuple[str, ...]
+    judge: Callable[[Found, float], Verdict]
+    several_agents: bool = True
+
+
+def smooth(curves: Curves) -> Floats:
+    """Returns in training, averaged over the last few points; (points, runs, tasks)."""
+    known = curves.last_known()
+    sums = np.cumsum(np.concatenate([np.zeros((1, *known.shape[1:])), known]), axis=0)
+    ends = np.arange(1, len(known) + 1)
+    starts = np.maximum(ends - POINTS, 0)
+    found: Floats = (sums[ends] - sums[starts]) / (ends - starts)[:, None, None]
+    return found
+
+
+def area(curves: Curves, program: str) -> Floats:
+    """The mean return over all frames of each run and task; (runs, tasks)."""
+    weights = np.diff(curves.frames, prepend=0) / curves.frames[-1]
+    found: Floats = np.einsum("p,prt->rt", weights, curves.last_known()[:, curves.runs[program]])
+    return found
+
+
+def beats(ours: str, *rivals: str) -> Callable[[Found, float], Verdict]:
+    """On every curriculum ours is better than each rival."""
+
+    def judge(found: Found, threshold: float) -> Verdict:
+        holds, numbers = True, []
+        for name, curves in found.items():
+            for rival in rivals:
+                scores = [area(curves, p).mean(1, keepdims=True) for p in (ours, rival)]
+                chance = interval(improvement, *scores)
+                middle = [np.median(s) for s in scores]
+                holds &= chance.low > threshold
+                numbers.append(
+                    f"{SHORT[name]}: P({ours} > {rival}) = {chance}; medians {middle[0]:.2f}, "
+                    f"{middle[1]:.2f}"
+                )
+        return Verdict(holds, "; ".join(numbers))
+
+    return judge
+
+
+def _comparable(found: Found, threshold: float) -> Verdict:
+    holds, numbers = True, []
+    for name, curves in found.items():
+        both = [area(curves, p).mean(1, keepdims=True) for p in ("gamax-linreg", "gamax-window")]
+        chance = interval(improvement, *both)
+        difference = float(np.median(both[0]) - np.median(both[1]))
+        holds &= chance.low <= 0.5 <= chance.high and abs(difference) <= threshold
+        numbers.append(
+            f"{SHORT[name]}: difference {difference:+.2f}, P(linreg > window) = {chance}"
+        )
+    return Verdict(holds, "; ".join(numbers))
+
+
+def _more_stable(found: Found, threshold: float) -> Verdict:
+    holds, numbers = True, []
+    for name, curves in found.items():
+        gaps = []
+        for program in ("gamax-linreg", "gamax-window"):
+            low, high = np.quantile(smooth(curves)[:, curves.runs[program]], [0.25, 0.75], axis=1)
+            gaps.append(float((high - low).mean()))
+        holds &= gaps[0] - gaps[1] < threshold
+        numbers.append(f"{SHORT[name]}: linreg {gaps[0]:.2f}, window {gaps[1]:.2f}")
+    return Verdict(holds, "; ".join(numbers))
+
+
+def quantile_at(
+    program: str, quantile: float, frames: float, tasks: Sequence[str], above: bool
+) -> Callable[[Found, float], Verdict]:
+    """That quantile over the seeds, after so many frames, is above the threshold, or below it, on
+    each of these tasks, or on all."""
+
+    def judge(found: Found, threshold: float) -> Verdict:
+        (curves,) = found.values()
+        if curves.frames[-1] < frames:
+            return Verdict(None, f"trained for {curves.frames[-1]:,} frames only")
+        shown = smooth(curves)[curves.at(frames)][:, :]
+        wanted = [i for i, task in enumerate(curves.tasks) if not tasks or task in tasks]
+        values = np.quantile(shown[curves.runs[program]][:, wanted], quantile, axis=0)
+        holds = bool((values > threshold).all() if above else (values < threshold).all())
+        each = zip(curves.tasks[wanted], values, strict=True)
+        return Verdict(holds, ", ".join(f"{task} {value:.2f}" for task, value in each))
+
+    return judge
+
+
+def _early(found: Found, threshold: float) -> Verdict:
+    """Before Unlock is begun: how much goes to the two harder tasks."""
+    (curves,) = found.values()
+    runs = curves.runs["gprop-linreg"]
+    begun = curves.last_known()[:, runs, 0] >= NEAR_0
+    before = np.cumsum(begun, axis=0) == 0  # (points, runs)
+    harder = curves.probability[:, runs, 1:].sum(2)
+    each = np.array([harder[before[:, r], r].mean() for r in range(len(runs)) if before[0, r]])
+    if not len(each):
+        return Verdict(None, "Unlock is begun before the first point")
+    middle = float(np.median(each))
+    frames = np.median(curves.frames[np.minimum(before.sum(0), len(curves.frames) - 1)])
+    return Verdict(
+        abs(middle - 0.66) <= threshold,
+        f"{middle:.0%} on them until Unlock is begun (median of {len(each)} runs), after "
+        f"{frames / 1e3:,.0f}k frames",
+    )
+
+
+def _late(found: Found, threshold: float) -> Verdict:
+    """While the first two tasks are learned and the third is not: how much goes to the first two.
+
+    Of each run the part of this period, of 100,000 frames, in which it is most.
+    """
+    (curves,) = found.values()
+    runs = curves.runs["gprop-linreg"]
+    known = smooth(curves)[:, runs]
+    period = (known[:, :, :2].min(2) >= 0.7) & (known[:, :, 2] < 0.5)
+    easier = curves.probability[:, runs, :2].sum(2)
+    each = []
+    for r in range(len(runs)):
+        here = easier[period[:, r], r]
+        if len(here) >= POINTS:
+            each.append(np.convolve(here, np.ones(POINTS) / POINTS, "valid").max())
+    if not each:
+        return Verdict(None, "no run has learned the first two tasks well before the third")
+    middle = float(np.median(each))
+    whole = np.concatenate([easier[period[:, r], r] for r in range(len(runs))]).mean()
+    return Verdict(
+        middle >= threshold,
+        f"up to {middle:.0%} on them (median of the {len(each)} runs of {len(runs)} with such a "
+        f"period), {whole:.0%} over the whole of it",
+    )
+
+
+class Bar(NamedTuple):
+    """One configuration of the addition experiment."""
+
+    group: str
+    family: str
+    name: str
+    times: Floats  # examples until every task was learned; infinite if that was never
+    budget: int
+
+    @property
+    def median(self) -> float:
+        """Of an even number of runs the higher one of those in the middle."""
+        return float(np.sort(self.times)[len(self.times) // 2])
+
+
+FAMILIES = {"MR": "#0072B2", "Teacher-Student": "#D55E00", "baseline": "#666666"}
+CENSORED = "runs that had not learned it by then"
+_NICE = {"gamax": "gAmax", "gprop": "gProp"}
+
+
+def configurations(found: Found) -> list[Bar]:
+    """Every configuration of the addition experiment, as the paper has it and beside."""
+    bars = []
+    for part, batch in (("addition-64", 64), ("addition-128", 128), ("addition-1024", 1024)):
+        if part not in found:
+            continue
+        curves = found[part]
+        for program, runs in curves.runs.items():
+            times = np.where(np.isnan(curves.solved[runs]), np.inf, curves.solved[runs])
+            recipe = Recipe.parse(program)
+            known = {"mastering-rate": "MR", "learning-progress": "Teacher-Student"}
+            family = known.get(recipe.attention, "baseline")
+            nice = _NICE.get(recipe.distribution, recipe.distribution.capitalize())
+            name = program if family == "baseline" else f"{recipe.progress.capitalize()} {nice}"
+            group = f"{family if family != 'baseline' else 'Baselines'}, batch {batch}"
+            bars.append(Bar(group, family, name, times, int(curves.frames[-1])))
+    order = [
+        f"{p.capitalize()} {_NICE.get(c, c.capitalize())}" for p in ESTIMATORS for c in CONVERTERS
+    ]
+    return sorted(
+        bars,
+        key=lambda b: (
+            list(FAMILIES).index(b.family),
+            order.index(b.name) if b.name in order else 0,
+        ),
+    )
+
+
+def _addition(batch: int) -> Callable[[Found, float], Verdict]:
+    """Every configuration of MR, with the paper's batch, against every one of Teacher-Student."""
+
+    def judge(found: Found, threshold: float) -> Verdict:
+        bars = configurations(found)
+        ours = {b.name: b for b in bars if b.group == "MR, batch 128"}
+        if batch == 1024:
+            ours |= {b.name: b for b in bars if b.group == "MR, batch 64"}
+        theirs = [b for b in bars if b.group == f"Teacher-Student, batch {batch}"]
+        if not ours or not theirs:
+            return Verdict(None, "not trained")
+        pairs = [(a.median, b.median) for a in ours.values() for b in theirs]
+        wins = sum(a < b for a, b in pairs)
+        losses = sum(a > b for a, b in pairs)
+        sets = [sorted(x, key=lambda b: b.median) for x in (list(ours.values()), theirs)]
+        told = [
+            f"{what} from {_told(x[0])} to {_told(x[-1])}"
+            for what, x in zip(("MR", "Teacher-Student"), sets, strict=True)
+        ]
+        open_ = len(pairs) - wins - losses
+        return Verdict(
+            None if not wins + losses else wins / len(pairs) >= threshold,
+            f"faster in {wins} of {len(pairs)} pairs, slower in {losses}"
+            + f", {open_} undecided" * bool(open_) + f"; medians: {'; '.join(told)}",
+        )  # fmt: skip
+
+    return judge
+
+
+def _told(bar: Bar) -> str:
+    if np.isinf(bar.median):
+        return f"more than {bar.budget / 1e6:.1f}M ({bar.name})"
+    return f"{bar.median / 1e6:.1f}M ({bar.name})"
+
+
+HARD = ("S4R3", "S5R3", "S6R3")
+BOTH = ("blocked-unlock-pickup", "key-corridor")
+FIVE = ("1Dl", "1Dlh", "1Dlhb", "2Dl", "2Dlh")
+IMPROVED = "lower end of the 95 % interval of the probability of improvement above the threshold"
+
+CLAIMS = (
+    Claim(
+        "gAmax Linreg has comparable performances to gAmax Window",
+        "section 6.1", "medians of the area under the curve differ by the threshold at most, and "
+        "the interval of the probability of improvement holds 0.5", 0.1, BOTH, _comparable,
+    ),
+    Claim(
+        "gAmax Linreg seems more stable than gAmax Window",
+        "section 6.1", "difference of the gaps between quartiles, mean over tasks and frames, "
+        "below the threshold", 0.0, BOTH, _more_stable,
+    ),
+    Claim(
+        "gProp Linreg performs better than gAmax Linreg and gAmax Window",
+        "section 6.1", IMPROVED, 0.5, BOTH, beats("gprop-linreg", "gamax-linreg", "gamax-window"),
+    ),
+    Claim(
+        "KeyCorridor: the median of gProp Linreg is near 0 at 10M on S4R3, S5R3 and S6R3",
+        "section 6.3", "median below the threshold", NEAR_0, ("key-corridor",),
+        quantile_at("gprop-linreg", 0.5, 10e6, HARD, above=False),
+    ),
+    Claim(
+        "KeyCorridor: the first quartile of MR is higher than 0.8 after 6M on them",
+        "section 6.3", "first quartile above the threshold", 0.8, ("key-corridor",),
+        quantile_at("mr", 0.25, 6e6, HARD, above=True),
+    ),
+    Claim(
+        "ObstructedMaze: the last quartile of gProp Linreg is near 0 after 10M on all tasks",
+        "section 6.3", "last quartile below the threshold", NEAR_0, ("obstructed-maze",),
+        quantile_at("gprop-linreg", 0.75, 10e6, (), above=False),
+    ),
+    Claim(
+        "ObstructedMaze: the last quartile of MR is higher than 0.7 after 5M on 1Dl, 1Dlh, 1Dlhb, "
+        "2Dl and 2Dlh",
+        "section 6.3", "last quartile above the threshold", 0.7, ("obstructed-maze",),
+        quantile_at("mr", 0.75, 5e6, FIVE, above=True),
+    ),
+    Claim(
+        "MR outperforms gProp Linreg on KeyCorridor",
+        "section 6.3", IMPROVED, 0.5, ("key-corridor",), beats("mr", "gprop-linreg"),
+    ),
+    Claim(
+        "MR outperforms gProp Linreg on ObstructedMaze",
+        "section 6.3", IMPROVED, 0.5, ("obstructed-maze",), beats("mr", "gprop-linreg"),
+    ),
+    Claim(
+        "MR outperforms gProp Linreg on BlockedUnlockPickup",
+        "section 6.3, appendix D.2", IMPROVED, 0.5, ("blocked-unlock-pickup",),
+        beats("mr", "gprop-linreg"),
+    ),
+    Claim(
+        "BlockedUnlockPickup, gProp Linreg: at first it is trained 66 % of the time on "
+        "UnlockPickup and BlockedUnlockPickup, which it cannot learn yet",
+        "appendix D.1, frame A", "distance from 66 % at most the threshold", 0.05,
+        ("blocked-unlock-pickup",), _early,
+    ),
+    Claim(
+        "BlockedUnlockPickup, gProp Linreg: once Unlock and UnlockPickup are learned, it is still "
+        "trained 90 % of the time on them",
+        "appendix D.1, frame B", "at least the threshold in 100,000 frames of that time", 0.9,
+        ("blocked-unlock-pickup",), _late,
+    ),
+    Claim(
+        "Addition: MR outperforms Teacher-Student regardless of the attention program and the "
+        "converter (batches of 128 and 1024, as the paper)",
+        "section 6.2", "share of pairs of configurations in which the median of MR is lower", 1.0,
+        ("addition-64", "addition-128", "addition-1024"), _addition(1024), several_agents=False,
+    ),
+    Claim(
+        "The same with the same batch of 128 for both (not in the paper)",
+        "section 6.2", "the same", 1.0, ("addition-128",), _addition(128), several_agents=False,
+    ),
+)  # fmt: skip
+
+
+class Judgement(NamedTuple):
+    claim: Claim
+    agent: str  # "" where there is only one
+    verdict: Verdict
+
+
+def judge(found: Found) -> list[Judgement]:
+    """Every claim, with each agent; those of which nothing was trained are left out."""
+    judgements = []
+    for claim in CLAIMS:
+        for suffix, agent in AGENTS.items() if claim.several_agents else [("", "")]:
+            own = {part: found[part + suffix] for part in claim.parts if part + suffix in found}
+            needed = claim.parts if claim.several_agents else claim.parts[-1:]
+            if all(part in own for part in needed):
+                judgements.append(Judgement(claim, agent, claim.judge(own, claim.threshold)))
+    return judgements

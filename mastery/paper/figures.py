@@ -1,0 +1,220 @@
+"""Pictures like the paper's: median with first and last quartile over the seeds, by frames.
+
+Each function draws from curves and gives a Matplotlib figure; `write` saves it for a page (SVG) and
+for anything else (PNG).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.errors import MasteryError
+from mastery.paper.claims import CENSORED, FAMILIES, Bar, smooth
+from mastery.paper.curves import Curves
+from mastery.paper.statistics import Estimate
+from mastery.plot import quartiles
+
+try:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+except ModuleNotFoundError:
+    raise MasteryError("figures need Matplotlib: pip install 'mastery[paper]'") from None
+
+Floats = NDArray[np.float64]
+# Okabe and Ito's colours, which colour-blind people can tell apart: one for each program, always
+COLOURS = {
+    "mr": "#0072B2",
+    "gprop-linreg": "#D55E00",
+    "gamax-linreg": "#E69F00",
+    "gamax-window": "#CC79A7",
+    "uniform": "#000000",
+    "target": "#999999",
+    "sequential": "#009E73",
+}
+NAMES = {
+    "mr": "MR",
+    "gprop-linreg": "gProp Linreg",
+    "gamax-linreg": "gAmax Linreg",
+    "gamax-window": "gAmax Window",
+}
+STYLE: Any = {
+    "font.size": 9,
+    "font.family": "sans-serif",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mastery",
+}
+
+
+def write(figure: Figure, path: Path) -> None:
+    """As PATH.svg and PATH.png; the same bits for the same picture."""
+    with mpl.rc_context(STYLE):
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+        figure.savefig(path.with_suffix(".png"), dpi=160)
+
+
+def returns_by_task(curves: Curves, programs: Sequence[str], title: str) -> Figure:
+    """A panel for each task, a line for each program."""
+    columns = 3
+    rows = -(-len(curves.tasks) // columns)
+    shown = smooth(curves)
+    with mpl.rc_context(STYLE):
+        figure = Figure((8.4, 0.7 + 1.75 * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+        for i, (axis, task) in enumerate(zip(axes, curves.tasks, strict=False)):
+            for program in programs:
+                _band(axis, curves, shown[:, curves.runs[program], i], program)
+            axis.set(title=task, ylim=(-0.03, 1))
+        _frames(axes[-columns:], curves)
+        figure.supylabel("return in training", fontsize=9)
+        _legend(figure, axes[0], title)
+    return figure
+
+
+def means(each: Mapping[str, Curves], title: str) -> Figure:
+    """A panel for each job: the mean over its tasks, a line for each of its programs."""
+    with mpl.rc_context(STYLE):
+        figure = Figure((8.4, 2.9), layout="constrained")
+        axes = figure.subplots(1, len(each), sharey=True, squeeze=False).ravel()
+        for axis, (name, curves) in zip(axes, each.items(), strict=True):
+            shown = smooth(curves).mean(2)
+            for program, runs in curves.runs.items():
+                _band(axis, curves, shown[:, runs], program)
+            axis.set(title=name, ylim=(-0.03, 1))
+            _frames([axis], curves)
+        axes[0].set_ylabel("return, mean over tasks")
+        widest = max(each, key=lambda name: len(each[name].runs))
+        _legend(figure, axes[list(each).index(widest)], title)
+    return figure
+
+
+def returns_and_probabilities(curves: Curves, program: str, until: float, title: str) -> Figure:
+    """What was learned, and what was trained on meanwhile, up to so many frames."""
+    some = slice(0, curves.at(until) + 1)
+    runs = curves.runs[program]
+    x = curves.frames[some] / 1e6
+    with mpl.rc_context(STYLE):
+        figure = Figure((8.4, 4.2), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True)
+        colours = mpl.colormaps["viridis"](np.linspace(0.12, 0.9, len(curves.tasks)))
+        for i, (task, colour) in enumerate(zip(curves.tasks, colours, strict=True)):
+            low, middle, high = quartiles(smooth(curves)[some][:, runs, i])
+            above.plot(x, middle, color=colour, label=task, linewidth=1.6)
+            above.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+        above.set(ylabel="return in training", ylim=(-0.03, 1))
+        mean = curves.probability[some][:, runs].mean(1)
+        below.stackplot(x, mean.T, colors=colours, labels=curves.tasks)
+        below.set(ylabel="probability", ylim=(0, 1), xlabel="frames (millions)")
+        below.margins(x=0)
+        _legend(figure, above, title)
+    return figure
+
+
+def probabilities(each: Mapping[str, tuple[Curves, str]], title: str) -> Figure:
+    """A panel for each (job, program): the probabilities of the tasks, the mean over seeds."""
+    columns = 2
+    rows = -(-len(each) // columns)
+    with mpl.rc_context(STYLE):
+        figure = Figure((8.4, 0.3 + 2.05 * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+        for axis, (name, (curves, program)) in zip(axes, each.items(), strict=False):
+            colours = mpl.colormaps["viridis"](np.linspace(0.05, 0.95, len(curves.tasks)))
+            mean = curves.probability[:, curves.runs[program]].mean(1)
+            axis.stackplot(curves.frames / 1e6, mean.T, colors=colours, labels=curves.tasks)
+            axis.set(title=name, ylim=(0, 1))
+            axis.margins(x=0)
+            axis.legend(
+                *(x[::-1] for x in axis.get_legend_handles_labels()),
+                loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, handlelength=1,
+            )  # fmt: skip
+            _frames([axis], curves)
+        figure.suptitle(title, fontsize=10, fontweight="bold", x=0.01, ha="left")
+    return figure
+
+
+def bars(found: Sequence[Bar], title: str) -> Figure:
+    """Examples to 99 % of every task: the median as a bar, each run as a point; a run that never
+    got there is a triangle at the end of its budget."""
+    groups = list(dict.fromkeys(bar.group for bar in found))
+    with mpl.rc_context(STYLE):
+        figure = Figure((8.4, 2.1 * len(groups) + 0.5), layout="constrained")
+        axes = figure.subplots(len(groups), 1, squeeze=False, sharex=True).ravel()
+        for axis, group in zip(axes, groups, strict=True):
+            own = [bar for bar in found if bar.group == group]
+            for y, bar in enumerate(own):
+                colour = FAMILIES[bar.family]
+                censored = np.isinf(bar.times)
+                median = bar.median
+                end = bar.budget if np.isinf(median) else median
+                never = bool(np.isinf(median))
+                axis.barh(
+                    y, end / 1e6, color=colour, height=0.7, alpha=0.25 if never else 0.75,
+                    hatch="////" if never else None, edgecolor=colour, linewidth=0.5,
+                )  # fmt: skip
+                axis.plot(bar.times[~censored] / 1e6, np.full((~censored).sum(), y), "o", ms=3.2,
+                          color="black", mfc="white", mew=0.7)  # fmt: skip
+                if censored.any():
+                    axis.plot([bar.budget / 1e6], [y], ">", ms=5, color="black", clip_on=False)
+                    axis.annotate(f" {censored.sum()}", (bar.budget / 1e6, y), fontsize=6,
+                                  va="center", xytext=(3, 0), textcoords="offset points",
+                                  annotation_clip=False)  # fmt: skip
+            axis.set_yticks(range(len(own)), [bar.name for bar in own], fontsize=7)
+            axis.set_title(group, loc="left")
+            axis.grid(axis="y", visible=False)
+            axis.invert_yaxis()
+        axes[-1].set_xlabel(f"million examples until every task has 99 %; ▸ {CENSORED}")
+        heights = [sum(bar.group == group for bar in found) for group in groups]
+        figure.set_size_inches(8.4, 0.9 + 0.45 * len(groups) + 0.165 * sum(heights))
+        axes[0].get_gridspec().set_height_ratios([h + 1 for h in heights])
+        figure.suptitle(title, fontsize=10, fontweight="bold", x=0.01, ha="left")
+    return figure
+
+
+def dots(found: Mapping[str, tuple[Estimate, Floats]], what: str, title: str, base: str) -> Figure:
+    """An estimate with its interval in each row, and the runs it is of; the base has a line."""
+    with mpl.rc_context(STYLE):
+        figure = Figure((8.4, 0.8 + 0.24 * len(found)), layout="constrained")
+        axis = figure.subplots()
+        for y, (name, (estimate, runs)) in enumerate(found.items()):
+            colour = COLOURS["mr"] if name == base else "#444444"
+            axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2.2, alpha=0.6)
+            axis.plot(estimate.value, y, "o", color=colour, ms=5.5)
+            axis.plot(runs, np.full(len(runs), y), "|", color=colour, ms=6, mew=0.8)
+        axis.axvline(found[base][0].value, color=COLOURS["mr"], linewidth=0.8, linestyle="--")
+        axis.set_yticks(range(len(found)), list(found), fontsize=8)
+        axis.invert_yaxis()
+        axis.set_xlabel(what)
+        figure.suptitle(title, fontsize=10, fontweight="bold", x=0.01, ha="left")
+    return figure
+
+
+def _band(axis: Any, curves: Curves, values: Floats, program: str) -> None:
+    low, middle, high = quartiles(values)
+    x, colour = curves.frames / 1e6, COLOURS.get(program, "#444444")
+    axis.plot(x, middle, color=colour, label=NAMES.get(program, program), linewidth=1.6)
+    axis.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
+
+
+def _frames(axes: Any, curves: Curves) -> None:
+    for axis in axes:
+        axis.set_xlabel(f"{curves.about['unit']} (millions)")
+        axis.set_xlim(0, curves.frames[-1] / 1e6)
+
+
+def _legend(figure: Figure, axis: Any, title: str) -> None:
+    handles, labels = axis.get_legend_handles_labels()
+    figure.suptitle(title, fontsize=10, fontweight="bold", x=0.01, ha="left")
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), fontsize=8)

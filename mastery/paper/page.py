@@ -1,0 +1,323 @@
+"""Figures, tables and verdicts from the curves: as a page, and as Markdown for the documentation.
+
+FOLDER/paper.html      one file, works offline
+FOLDER/paper.md        its tables
+FOLDER/figures/        its pictures, SVG and PNG
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mastery.checkpoint import replace_file
+from mastery.errors import MasteryError
+from mastery.paper import claims, curves
+from mastery.paper.claims import AGENTS, Found, area, configurations, smooth
+from mastery.paper.curves import Curves
+from mastery.paper.experiments import EXPERIMENTS, PARTS
+from mastery.paper.statistics import (
+    Estimate,
+    first_time,
+    improvement,
+    interquartile_mean,
+    interval,
+    median_time,
+)
+from mastery.report import PAGE, section
+
+DATA = Path(__file__).parent / "data"  # the curves that ship
+GOOD = 0.8  # mean return over the tasks: a curriculum is learned
+THREE = ("blocked-unlock-pickup", "key-corridor", "obstructed-maze")
+TITLES = {
+    "blocked-unlock-pickup": "BlockedUnlockPickup",
+    "key-corridor": "KeyCorridor",
+    "obstructed-maze": "ObstructedMaze",
+}
+WORDS = {True: "reproduced", False: "**not** reproduced", None: "cannot be judged"}
+
+
+@dataclass(frozen=True)
+class Table:
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        rows = [self.head, ["---"] * len(self.head), *self.rows]
+        return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+    def html(self) -> str:
+        head = "".join(f"<th class='left'>{escape(cell)}</th>" for cell in self.head)
+        body = "".join(
+            "<tr>" + "".join(f"<td class='left wrap'>{_html(c)}</td>" for c in row) + "</tr>"
+            for row in self.rows
+        )
+        return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _html(cell: str) -> str:
+    """Text with `code` and **bold** in it."""
+    parts = escape(cell).split("`")
+    text = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
+    parts = text.split("**")
+    return "".join(f"<b>{p}</b>" if i % 2 else p for i, p in enumerate(parts))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a paragraph, pictures by name, and a table."""
+
+    title: str
+    text: str = ""
+    figures: tuple[str, ...] = ()
+    table: Table | None = None
+
+
+def read_curves(folder: Path, names: Sequence[str] = ()) -> dict[str, Curves]:
+    """The curves that are in a folder, of these jobs or of all."""
+    found = {
+        name: curves.load(folder / f"{name}.npz")
+        for name in PARTS
+        if (not names or name in names) and (folder / f"{name}.npz").exists()
+    }
+    if not found:
+        raise MasteryError(f"there are no curves in {folder}; train some: mastery paper")
+    return found
+
+
+def write_page(found: Found, folder: Path, scale: float, commands: Sequence[str] = ()) -> Path:
+    """Everything that can be told from these curves; gives the page's path."""
+    pictures = draw(found, folder / "figures")
+    sections = [
+        *_claims(found),
+        *_reinforcement(found, pictures),
+        *_addition(found, pictures),
+        *_ablation(found, pictures),
+        _making(found, commands),
+    ]
+    title = "Mastering Rate based Curriculum Learning, reproduced"
+    done = sum(len(c.seeds) for c in found.values())
+    about = f"{done} runs of {len(found)} jobs"
+    if scale < 1:
+        about = (
+            f"Scaled down: {scale:g} of the frames and seeds, so nothing here says anything about "
+            f"the paper · {about}"
+        )
+    html = PAGE.format(
+        title=escape(title),
+        subtitle=escape(about),
+        sections="\n".join(section(escape(s.title), _section_html(s, folder)) for s in sections),
+    ).replace("max-width:860px", "max-width:1080px").replace(
+        "</style>", "td.wrap{white-space:normal;vertical-align:top}img{width:100%;background:#fff;"
+        "border-radius:8px;margin:8px 0}</style>", 1,
+    )  # fmt: skip
+    text = [f"# {title}\n", f"{about}.\n"]
+    for s in sections:
+        text += [f"## {s.title}\n"] + [f"{s.text}\n"] * bool(s.text)
+        text += [f"![{name}](figures/{name}.svg)\n" for name in s.figures]
+        text += [s.table.markdown()] if s.table else []
+    replace_file(folder / "paper.md", ["\n".join(text).encode()])
+    page = folder / "paper.html"
+    replace_file(page, [html.encode()])
+    return page
+
+
+def _section_html(s: Section, folder: Path) -> str:
+    parts = [f"<p class='soft'>{_html(s.text)}</p>"] if s.text else []
+    for name in s.figures:
+        data = base64.b64encode((folder / "figures" / f"{name}.svg").read_bytes()).decode()
+        parts.append(f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}">')
+    return "".join(parts) + (s.table.html() if s.table else "")
+
+
+def draw(found: Found, folder: Path) -> list[str]:
+    """Every figure that these curves allow; gives their names."""
+    from mastery.paper import figures as f
+
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn: list[str] = []
+
+    def write(name: str, figure: Any) -> None:
+        f.write(figure, folder / name)
+        drawn.append(name)
+
+    for suffix, agent in AGENTS.items():
+        own = {name: found[name + suffix] for name in THREE if name + suffix in found}
+        by = f", {agent} agent"
+        for name, c in own.items():
+            for kind, programs in (
+                ("teachers", ("gamax-window", "gamax-linreg", "gprop-linreg")),
+                ("mr", ("gprop-linreg", "mr")),
+            ):
+                if all(p in c.runs for p in programs):
+                    title = f"{TITLES[name]}{by}"
+                    write(f"{name}{suffix}-{kind}", f.returns_by_task(c, programs, title))
+        if "blocked-unlock-pickup" in own:
+            c = own["blocked-unlock-pickup"]
+            write(
+                f"shortcomings{suffix}",
+                f.returns_and_probabilities(
+                    c, "gprop-linreg", min(2e6, c.frames[-1]), f"gProp Linreg{by}"
+                ),
+            )
+        pairs = {
+            f"{TITLES[name]}, {f.NAMES[p]}": (c, p)
+            for name, c in own.items()
+            for p in ("gprop-linreg", "mr")
+        }
+        if pairs:
+            title = f"What was trained on: probabilities, mean over seeds{by}"
+            write(f"probabilities{suffix}", f.probabilities(pairs, title))
+        if own and not suffix:
+            named = {TITLES[name]: c for name, c in own.items()}
+            write("programs", f.means(named, "All programs"))
+    if bars := configurations(found):
+        write("addition", f.bars(bars, "Addition of nine digits"))
+    if "ablation" in found:
+        c = found["ablation"]
+        rows = {p: (_area(c, p), area(c, p).mean(1)) for p in c.runs}
+        what = "mean return over tasks and frames: interquartile mean, 95 % interval, and each run"
+        write("ablation", f.dots(rows, what, "The mastering-rate program, changed", "mr"))
+    return drawn
+
+
+def _claims(found: Found) -> list[Section]:
+    rows = [
+        [j.claim.words, j.claim.where, j.agent or "–", WORDS[j.verdict.holds], j.verdict.numbers]
+        for j in claims.judge(found)
+    ]
+    text = (
+        "The return in training at so many frames, over the seeds. A run's score is the area under "
+        "its curve: the mean return over tasks and frames. P: the probability that a run of the "
+        "one scores more than a run of the other, with its 95 % interval."
+    )
+    head = ["the paper says", "where", "agent", "verdict", "numbers"]
+    return [Section("The paper's claims", text, table=Table(head, rows))] if rows else []
+
+
+def _area(c: Curves, program: str) -> Estimate:
+    return interval(interquartile_mean, area(c, program).mean(1, keepdims=True))
+
+
+def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
+    sections = []
+    for suffix, agent in AGENTS.items():
+        for name in THREE:
+            if name + suffix not in found:
+                continue
+            c = found[name + suffix]
+            own = tuple(
+                p for p in pictures if p in (f"{name}{suffix}-teachers", f"{name}{suffix}-mr")
+            )
+            mean = smooth(c).mean(2)
+            rows = []
+            for program, runs in c.runs.items():
+                time = median_time(first_time(c.frames, mean[:, runs], GOOD))
+                cells = [f"`{program}`", str(_area(c, program))]
+                if not np.isnan(c.sampled).any():
+                    cells.append(str(interval(interquartile_mean, c.sampled[runs])))
+                cells.append(_frames(time, c))
+                if program != "mr":
+                    scores = [area(c, p).mean(1, keepdims=True) for p in ("mr", program)]
+                    cells.append(str(interval(improvement, *scores)))
+                else:
+                    cells.append("–")
+                rows.append(cells)
+            head = [
+                "program",
+                "area under the curve",
+                "return at the end",
+                f"frames to {GOOD}",
+                "P(mr is better)",
+            ]
+            if np.isnan(c.sampled).any():
+                head.remove("return at the end")
+            sections.append(
+                Section(
+                    f"{TITLES[name]}, {agent} agent",
+                    f"{EXPERIMENTS[name].where}. {len(c.seeds)} runs of {c.frames[-1]:,} frames in "
+                    f"{c.about['seconds']:,.0f} s. Area and return: interquartile mean over seeds "
+                    "(and tasks) with its 95 % interval. Return at the end: an evaluation on fresh "
+                    f"levels, actions drawn from the policy. Frames to {GOOD}: median over seeds, "
+                    "of the mean over tasks, in training.",
+                    own,
+                    Table(head, rows),
+                )
+            )
+    rest = tuple(p for p in pictures if p.startswith(("programs", "shortcomings", "probabilities")))
+    if rest:
+        sections.append(Section("Programs, and what they train on", figures=rest))
+    return sections
+
+
+def _frames(time: Estimate, c: Curves) -> str:
+    def one(x: float) -> str:
+        return f"> {c.frames[-1] / 1e6:.1f}M" if np.isinf(x) else f"{x / 1e6:.2f}M"
+
+    return f"{one(time.value)} ({one(time.low)} … {one(time.high)})"
+
+
+def _addition(found: Found, pictures: Sequence[str]) -> list[Section]:
+    rows = []
+    for bar in configurations(found):
+        each = ", ".join("–" if np.isinf(t) else f"{t / 1e6:.2f}" for t in np.sort(bar.times))
+        median = f"> {bar.budget / 1e6:.1f}" if np.isinf(bar.median) else f"{bar.median / 1e6:.2f}"
+        rows.append([bar.group, bar.name, median, each])
+    if not rows:
+        return []
+    text = (
+        "Million examples until every task had 99 % of its validation examples right, three epochs "
+        "running; – not within the budget. Of an even number of runs the median is the higher one "
+        "of the two in the middle."
+    )
+    table = Table(["family", "estimator, converter", "median", "each run"], rows)
+    own = tuple(p for p in pictures if p == "addition")
+    return [Section("Addition of nine digits", text, own, table)]
+
+
+def _ablation(found: Found, pictures: Sequence[str]) -> list[Section]:
+    if "ablation" not in found:
+        return []
+    c = found["ablation"]
+    mean = smooth(c).mean(2)
+    rows = []
+    for program, runs in c.runs.items():
+        scores = [area(c, p).mean(1, keepdims=True) for p in ("mr", program)]
+        time = median_time(first_time(c.frames, mean[:, runs], GOOD))
+        chance = "–" if program == "mr" else str(interval(improvement, *scores))
+        rows.append([f"`{program}`", str(_area(c, program)), _frames(time, c), chance])
+    head = ["program", "area under the curve", f"frames to {GOOD}", "P(mr is better)"]
+    text = (
+        f"KeyCorridor, {c.frames[-1]:,} frames. `power=0`, `unlearned=0` and `successors=0` leave "
+        "out the first, second and third factor of equation 1."
+    )
+    own = tuple(p for p in pictures if p == "ablation")
+    return [Section("Ablation", text, own, Table(head, rows))]
+
+
+def _making(found: Found, commands: Sequence[str]) -> Section:
+    rows = []
+    for name, c in found.items():
+        about = c.about
+        done = c.frames[-1] * len(c.seeds)
+        rows.append(
+            [
+                f"`{name}`",
+                str(len(c.seeds)),
+                f"{c.frames[-1]:,} of {about['planned']:,} {about['unit']}",
+                f"{about['seconds']:,.0f} s",
+                f"{done / max(about['seconds'], 1e-9) / 1e6:.2f}M/s",
+                f"{about['devices']} × {about['device']}, jax {about['versions'].get('jax', '?')}",
+            ]
+        )
+    text = "Seconds are of training with compiling, evaluation, curves and checkpoints. " + "".join(
+        f"`{command}` " for command in commands
+    )
+    head = ["job", "runs", "length of each", "time", "all runs together", "on"]
+    return Section("How this was made", text, table=Table(head, rows))
