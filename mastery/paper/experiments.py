@@ -49,7 +49,8 @@ class Part:
     small: Mapping[str, Any] = field(default_factory=dict)  # what is other when it is scaled down
 
     def job(self, scale: float = 1.0) -> Job:
-        """At full size, or with that share of the frames and of the seeds, at least one."""
+        """At full size, or with that share of the frames, of the seeds and of the episodes in the
+        evaluation."""
         if not 0 < scale <= 1:
             raise MasteryError(f"the scale is {scale:g}; it must be more than 0, and at most 1")
         part = replace(self, **self.small) if scale < 1 else self
@@ -66,7 +67,7 @@ class Part:
             settings=settings,
             chunk=part.chunk,
             evaluate_every=frames,  # once, at the end
-            episodes=1000 if settings.unit == "examples" else 32,
+            episodes=max(round((1000 if settings.unit == "examples" else 32) * scale), 4),
         )
 
 
