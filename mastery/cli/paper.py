@@ -68,5 +68,15 @@ def paper_command(
                 raise typer.Exit(130)
     kept = DATA if redraw and not (out / "curves").is_dir() else out / "curves"
     found = read_curves(kept, [part.name for part in parts])
-    page = write_page(found, out, 1.0 if kept == DATA else scale)
+    try:
+        page = write_page(found, out, 1.0 if kept == DATA else scale)
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        typer.echo(
+            f"The curves are in {kept}. Figures and page need Matplotlib: pip install "
+            "'mastery[paper]', and then: mastery paper --redraw",
+            err=True,
+        )
+        raise typer.Exit(1 if redraw else 0) from None
     typer.echo(f"The page: {page}")

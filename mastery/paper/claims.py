@@ -107,7 +107,7 @@ def _more_stable(found: Found, threshold: float) -> Verdict:
             low, high = np.quantile(smooth(curves)[:, curves.runs[program]], [0.25, 0.75], axis=1)
             gaps.append(float((high - low).mean()))
         holds &= gaps[0] - gaps[1] < threshold
-        numbers.append(f"{SHORT[name]}: linreg {gaps[0]:.2f}, window {gaps[1]:.2f}")
+        numbers.append(f"{SHORT[name]}: linreg {gaps[0]:.3f}, window {gaps[1]:.3f}")
     return Verdict(holds, "; ".join(numbers))
 
 
@@ -143,10 +143,11 @@ def _early(found: Found, threshold: float) -> Verdict:
         return Verdict(None, "Unlock is begun before the first point")
     middle = float(np.median(each))
     frames = np.median(curves.frames[np.minimum(before.sum(0), len(curves.frames) - 1)])
+    first = float(np.median(harder[0]))
     return Verdict(
         abs(middle - 0.66) <= threshold,
         f"{middle:.0%} on them until Unlock is begun (median of {len(each)} runs), after "
-        f"{frames / 1e3:,.0f}k frames",
+        f"{frames / 1e3:,.0f}k frames; {first:.0%} in the first {curves.frames[0] / 1e3:,.0f}k",
     )
 
 

@@ -10,20 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mastery.errors import MasteryError
 from mastery.paper.claims import CENSORED, FAMILIES, Bar, smooth
 from mastery.paper.curves import Curves
 from mastery.paper.statistics import Estimate
 from mastery.plot import quartiles
-
-try:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-except ModuleNotFoundError:
-    raise MasteryError("figures need Matplotlib: pip install 'mastery[paper]'") from None
 
 Floats = NDArray[np.float64]
 # Okabe and Ito's colours, which colour-blind people can tell apart: one for each program, always
@@ -87,7 +82,7 @@ def returns_by_task(curves: Curves, programs: Sequence[str], title: str) -> Figu
 def means(each: Mapping[str, Curves], title: str) -> Figure:
     """A panel for each job: the mean over its tasks, a line for each of its programs."""
     with mpl.rc_context(STYLE):
-        figure = Figure((8.4, 2.9), layout="constrained")
+        figure = Figure((8.4, 3.1), layout="constrained")
         axes = figure.subplots(1, len(each), sharey=True, squeeze=False).ravel()
         for axis, (name, curves) in zip(axes, each.items(), strict=True):
             shown = smooth(curves).mean(2)
@@ -217,4 +212,5 @@ def _frames(axes: Any, curves: Curves) -> None:
 def _legend(figure: Figure, axis: Any, title: str) -> None:
     handles, labels = axis.get_legend_handles_labels()
     figure.suptitle(title, fontsize=10, fontweight="bold", x=0.01, ha="left")
-    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), fontsize=8)
+    place: Any = "outside upper right" if len(labels) <= 4 else "outside lower center"
+    figure.legend(handles, labels, loc=place, ncols=len(labels), fontsize=8)

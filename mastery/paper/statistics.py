@@ -1,7 +1,8 @@
 """The statistics of a comparison: few runs, and some of them never get there.
 
-Scores are (runs, tasks). Intervals are of the percentile bootstrap with 95 %, in which the runs of
-each task are drawn anew by themselves (stratified), as Agarwal et al. 2021 recommend for few runs.
+Scores are (runs, tasks), or many such tables in one array, (…, runs, tasks). Intervals are of the
+percentile bootstrap with 95 %, in which the runs of each task are drawn anew by themselves
+(stratified), as Agarwal et al. 2021 recommend for few runs.
 """
 
 from __future__ import annotations
@@ -27,34 +28,33 @@ class Estimate(NamedTuple):
         return f"{self.value:.2f} ({self.low:.2f} … {self.high:.2f})"
 
 
-def interquartile_mean(scores: Floats) -> float:
+def interquartile_mean(scores: Floats) -> Floats:
     """The mean of all scores without the lowest and the highest quarter of them."""
-    ordered = np.sort(scores, axis=None)
-    cut = len(ordered) // 4
-    return float(ordered[cut : len(ordered) - cut].mean())
+    ordered = np.sort(scores.reshape(*scores.shape[:-2], -1))
+    cut = ordered.shape[-1] // 4
+    found: Floats = ordered[..., cut : ordered.shape[-1] - cut].mean(-1)
+    return found
 
 
-def improvement(ours: Floats, theirs: Floats) -> float:
+def improvement(ours: Floats, theirs: Floats) -> Floats:
     """The probability that a run of ours has a higher score than one of theirs, the mean over
     tasks; a tie counts half."""
-    more = ours[:, None] > theirs[None]
-    same = ours[:, None] == theirs[None]
-    return float((more + 0.5 * same).mean())
+    ours, theirs = ours[..., :, None, :], theirs[..., None, :, :]
+    found: Floats = ((ours > theirs) + 0.5 * (ours == theirs)).mean((-3, -2, -1))
+    return found
 
 
 def interval(
-    statistic: Callable[..., float], *scores: Floats, draws: int = DRAWS, seed: int = 0
+    statistic: Callable[..., Floats], *scores: Floats, draws: int = DRAWS, seed: int = 0
 ) -> Estimate:
     """A statistic of one or several groups of runs, each (runs, tasks)."""
     random = np.random.default_rng(seed)
-    found = []
-    for _ in range(draws):
-        drawn = [
-            np.take_along_axis(s, random.integers(len(s), size=s.shape), axis=0) for s in scores
-        ]
-        found.append(statistic(*drawn))
-    low, high = np.quantile(found, [0.025, 0.975])
-    return Estimate(statistic(*scores), float(low), float(high))
+    drawn = []
+    for s in scores:
+        which = random.integers(len(s), size=(draws, *s.shape))
+        drawn.append(s[which, np.arange(s.shape[1])])
+    low, high = np.quantile(statistic(*drawn), [0.025, 0.975])
+    return Estimate(float(statistic(*scores)), float(low), float(high))
 
 
 def first_time(frames: NDArray[np.int64], values: Floats, threshold: float) -> Floats:

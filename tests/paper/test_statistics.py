@@ -22,7 +22,7 @@ OURS, THEIRS = random.beta(5, 2, (10, 6)), random.beta(3, 2, (8, 6))
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=60))
 def test_the_interquartile_mean_is_scipys_trimmed_mean(scores):
     expected = stats.trim_mean(scores, 0.25)
-    assert interquartile_mean(np.array(scores)) == pytest.approx(expected, abs=1e-9)
+    assert interquartile_mean(np.array(scores)[:, None]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_interquartile_mean_is_rliables():

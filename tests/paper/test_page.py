@@ -1,0 +1,79 @@
+"""The page, from the curves that ship, by the command line."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mastery.paper.claims import CLAIMS
+from mastery.paper.experiments import PARTS
+
+
+def mastery(*arguments, rc=0, **options):
+    command = [sys.executable, "-m", "mastery", *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
+    assert result.returncode == rc, result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stdout if rc == 0 else result.stderr
+
+
+@pytest.fixture(scope="module")
+def redrawn(tmp_path_factory):
+    """Without a GPU, and without training anything."""
+    folder = tmp_path_factory.mktemp("paper")
+    text = mastery("paper", "--redraw", "--out", folder)
+    assert f"The page: {folder / 'paper.html'}" in text
+    return folder
+
+
+def test_the_page_tells_every_claim_of_reinforcement_learning(redrawn):
+    page = (redrawn / "paper.html").read_text()
+    assert "Scaled down" not in page
+    for claim in CLAIMS:
+        if claim.several_agents:
+            assert page.count(claim.words.replace("'", "&#x27;")) == 2
+    assert "cannot be judged" not in page
+    assert "<script" not in page
+    assert not re.search(r'(src|href)="(?!data:)', page)  # nothing from elsewhere
+
+
+def test_every_figure_is_there_as_svg_and_png(redrawn):
+    names = {path.stem for path in (redrawn / "figures").iterdir()}
+    assert {
+        "blocked-unlock-pickup-teachers",
+        "key-corridor-teachers",
+        "key-corridor-mr",
+        "obstructed-maze-mr",
+        "blocked-unlock-pickup-mr",
+        "shortcomings",
+        "probabilities",
+        "programs",
+        "ablation",
+        "key-corridor-papers-agent-mr",
+    } <= names
+    for name in names:
+        assert (redrawn / "figures" / f"{name}.svg").stat().st_size > 5000
+        assert (redrawn / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_tables_are_markdown_too(redrawn):
+    text = (redrawn / "paper.md").read_text()
+    assert "| the paper says | where | agent | verdict | numbers |" in text
+    assert re.search(r"\| `key-corridor-papers-agent` \| 40 \| 10,014,720 of 10,014,720", text)
+    for name in re.findall(r"\(figures/(.*?)\)", text):
+        assert (redrawn / "figures" / name).exists()
+
+
+def test_one_experiment_alone(tmp_path):
+    mastery("paper", "ablation", "--redraw", "--out", tmp_path)
+    assert [path.name for path in (tmp_path / "figures").glob("*.svg")] == ["ablation.svg"]
+
+
+def test_errors_say_what_to_do(tmp_path):
+    assert "did you mean 'ablation'?" in mastery("paper", "ablaton", rc=2)
+    assert "must be more than 0" in mastery("paper", "--scale", "0", rc=2)
+    (tmp_path / "curves").mkdir()
+    error = mastery("paper", "--redraw", "--out", tmp_path, rc=2)
+    assert "there are no curves in" in error
+    assert set(PARTS) >= {"addition-64"}
