@@ -12,6 +12,8 @@ from mastery import Curriculum, Teacher
 from mastery.draw import curriculum_svg, curves_svg
 from mastery.minigrid import TASKS, generate, start, to_package
 from mastery.minigrid.play import pictures, play, write_gif
+from mastery.paper.page import DATA as SHIPPED
+from mastery.paper.page import draw, read_curves
 from mastery.plot import STYLE, label, stroke, svg
 from mastery.simulate import simulate
 
@@ -44,6 +46,7 @@ THREE = {"bup": "BlockedUnlockPickup", "kc": "KeyCorridor", "om": "ObstructedMaz
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     draw_agent()
+    draw_paper()
     draw_curricula()
     draw_minigrid()
 
@@ -76,6 +79,12 @@ def draw_agent() -> None:
             ]  # fmt: skip
             picture = side_by_side(pictures, list(variants.values()))
             (FOLDER / f"agent-{name}.svg").write_text(picture)
+
+
+def draw_paper() -> None:
+    """The figures of `mastery paper --redraw`."""
+    for name in draw(read_curves(SHIPPED), FOLDER / "paper"):
+        (FOLDER / "paper" / f"{name}.png").unlink()
 
 
 def evaluated(data: Any, job: str, label: str) -> Any:
