@@ -4,7 +4,7 @@
 
 Each worker plays its episodes: a task from the teacher, and a return for it. It writes down, in a
 file of its own, how many updates were acknowledged. While they play, one worker is killed, then the
-teacher, then the node that the teacher runs on with another worker; an episode takes a millisecond
+teacher, then the node that the teacher runs on with its workers; an episode takes a millisecond
 or more, so that all of it happens while they play. At the end what the teacher has is held against
 what the workers wrote: no acknowledged update may be missing, none may count twice, and what the
 folder holds must be the same teacher. Then the same without any kill and without waiting, for the
@@ -26,7 +26,6 @@ from pathlib import Path
 import numpy as np
 import ray
 from ray.cluster_utils import Cluster
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from mastery import Curriculum, Teacher
 from mastery.adapters.durable import DurableTeacher
@@ -77,29 +76,27 @@ def wait(folder: Path, worker: int, episodes: int) -> None:
 
 
 def kills(cluster: Cluster, folder: Path, workers: int, episodes: int) -> dict[str, object]:
-    """The run with the kills. Nodes a and b have the workers; the teacher begins on a."""
-    node = {
-        name: cluster.add_node(wait=False, num_cpus=workers, resources={name: workers})
+    """The run with the kills, on two nodes besides the head; the teacher may be on either."""
+    nodes = [
+        cluster.add_node(wait=False, num_cpus=workers, resources={name: workers, "teacher": 1})
         for name in "ab"
-    }
+    ]
     cluster.wait_for_nodes()
-    first = NodeAffinitySchedulingStrategy(node["a"].node_id, soft=True)
-    teacher = start(folder, {"scheduling_strategy": first})
+    teacher = start(folder, {"resources": {"teacher": 0.001}})
     began = time.perf_counter()
     pace = max(0.001, 4 / episodes)
-    where = ["a" if i == 1 else "b" for i in range(workers)]  # worker 1 will die with its node
     jobs = [
-        play.options(resources={name: 1}).remote(i, episodes, str(folder), pace)
-        for i, name in enumerate(where)
+        play.options(resources={"ab"[i % 2]: 1}).remote(i, episodes, str(folder), pace)
+        for i in range(workers)
     ]
     wait(folder, 0, episodes // 10)
     os.kill(int((folder / "worker-0").read_text().split()[0]), signal.SIGKILL)
     wait(folder, 2, episodes // 5)
     os.kill(ray.get(teacher._actor.where.remote())[0], signal.SIGKILL)
-    wait(folder, 1, noted(folder, 1) + 1)
-    wait(folder, 2, noted(folder, 2) + 1)  # it is back
-    assert teacher._call(lambda actor: actor.where.remote())[1] == node["a"].node_id
-    cluster.remove_node(node["a"], allow_graceful=False)
+    for i in (1, 2):  # it is back
+        wait(folder, i, noted(folder, i) + 1)
+    where = teacher._call(lambda actor: actor.where.remote())[1]
+    cluster.remove_node(next(node for node in nodes if node.node_id == where), allow_graceful=False)
     finished, dead = {}, []
     for i, job in enumerate(jobs):
         try:

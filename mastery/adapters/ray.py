@@ -92,20 +92,32 @@ class RemoteTeacher:
     by several threads at once.
     """
 
-    def __init__(self, name: str = "teacher", *, seed: int | None = None) -> None:
+    def __init__(
+        self, name: str = "teacher", *, seed: int | None = None, _now: bool = True
+    ) -> None:
         self.name = name
         self.client = uuid.uuid4().hex
+        self.acknowledged = 0  # updates of this client that are safe
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._waiting: list[Update] = []  # not acknowledged, the oldest first
-        self._sending = 0  # how many of them are in the message under way
-        self._answer: Any = None  # that message's future
-        self._asked = 0.0
-        self.acknowledged = 0
-        self._time_step = -1
-        self._actor = _find(name)
-        self._teacher: Teacher = self._call(lambda actor: actor.blank.remote())
-        self._sums: NDArray[np.float64] | None = None
-        self.refresh()
+        self._answer: Any = None  # the future of the message under way
+        self._asked = 0.0  # when the last message went out
+        self._time_step = -1  # of the probabilities that are here
+        self._actor: Any = None
+        self._teacher: Teacher  # of the same curriculum, to check returns with
+        self._sums: NDArray[np.float64]
+        if _now:
+            self._connect()
+
+    def _connect(self) -> None:
+        if self._actor is None:
+            self._actor = _find(self.name)
+            try:
+                self._teacher = self._call(lambda actor: actor.blank.remote())
+                self.refresh()
+            except BaseException:
+                self._actor = None
+                raise
 
     @classmethod
     def start(
@@ -156,7 +168,6 @@ class RemoteTeacher:
     def sample(self, k: int | None = None) -> str | list[str]:
         """Draw the task to train on next, or a list of k tasks, from the newest probabilities."""
         self._pump()
-        assert self._sums is not None
         names = self._teacher.curriculum.names
         drawn = draw(self._sums, self._random.random(1 if k is None else k))
         return names[drawn[0]] if k is None else [names[i] for i in drawn]
@@ -166,6 +177,7 @@ class RemoteTeacher:
 
         A wrong return raises `ReturnsError` here, and nothing has changed.
         """
+        self._connect()
         self._teacher._checked(returns)
         if returns:
             self._waiting.append({k: np.atleast_1d(v).tolist() for k, v in returns.items()})
@@ -237,10 +249,11 @@ class RemoteTeacher:
         self.flush()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RemoteTeacher, (self.name,)
+        return _arrived, (self.name,)
 
     def _pump(self) -> None:
         """Take an answer that is there, and send what waits if nothing is under way."""
+        self._connect()
         if self._answer is not None and self._answer.done():
             self._receive()
         stale = time.monotonic() - self._asked > FRESH
@@ -248,10 +261,9 @@ class RemoteTeacher:
             self._send()
 
     def _send(self) -> None:
-        self._sending = len(self._waiting)
         self._asked = time.monotonic()
         message = self._actor.take.remote(
-            self.client, self.acknowledged, self._waiting[: self._sending], self._time_step
+            self.client, self.acknowledged, self._waiting, self._time_step
         )
         self._answer = message.future()
 
@@ -293,6 +305,7 @@ class RemoteTeacher:
 
     def _call(self, method: Callable[[Any], Any]) -> Any:
         """An answer of the actor, even if it dies meanwhile: these calls can be made twice."""
+        self._connect()
         while True:
             try:
                 return ray.get(method(self._actor))
@@ -301,6 +314,12 @@ class RemoteTeacher:
                 time.sleep(0.05)
             except ray.exceptions.RayTaskError as error:
                 raise _plain(error) from None
+
+
+def _arrived(name: str) -> RemoteTeacher:
+    """A copy in another process. It looks for the teacher when it is first used: Ray cannot be
+    asked anything while it unpacks arguments."""
+    return RemoteTeacher(name, _now=False)
 
 
 def _find(name: str, before: Any = None) -> Any:
