@@ -135,7 +135,7 @@ class _Curriculum(Sampler[Any]):
             )
         mine = {task: np.atleast_1d(_plain(given)).tolist() for task, given in returns.items()}
         parts: list[Any] = [None] * self._world
-        dist.all_gather_object(parts, (_mark(self.teacher), mine))
+        dist.all_gather_object(parts, (mark(self.teacher), mine))
         check_equal([mark for mark, _ in parts])
         together: dict[str, list[float]] = {}
         for _, part in parts:
@@ -232,7 +232,7 @@ def check_equal(marks: Sequence[Any]) -> None:
             )
 
 
-def _mark(teacher: Teacher) -> tuple[Any, ...]:
+def mark(teacher: Teacher) -> tuple[Any, ...]:
     """What two equal teachers have in common, and two different ones have not."""
     state = teacher.state_dict()
     return tuple(state[part] for part in ("curriculum", "program", "time_step", "random"))
