@@ -92,7 +92,7 @@ def kills(cluster: Cluster, folder: Path, workers: int, episodes: int) -> dict[s
     wait(folder, 0, episodes // 10)
     os.kill(int((folder / "worker-0").read_text().split()[0]), signal.SIGKILL)
     wait(folder, 2, episodes // 5)
-    os.kill(ray.get(teacher._actor.where.remote())[0], signal.SIGKILL)
+    os.kill(ray.get(teacher.actor.where.remote())[0], signal.SIGKILL)
     for i in (1, 2):  # it is back
         wait(folder, i, noted(folder, i) + 1)
     where = teacher._call(lambda actor: actor.where.remote())[1]

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from mastery import checkpoint
+from mastery.curriculum import Curriculum
 from mastery.errors import CheckpointError, MasteryError
+from mastery.program import ProgramLike
 from mastery.teacher import Teacher
 
 try:
@@ -35,13 +37,21 @@ Update = Mapping[str, Sequence[float]]
 class DurableTeacher:
     """Takes updates from clients, and tells how many of each are safe on disk.
 
-    teacher: as it is at the very start; what the folder holds is loaded into it.
+    teacher: as it is at the very start; what the folder holds is loaded into it. Without one, the
+        folder must hold a teacher; program: of one's own, if it has such.
     every: how many updates there may be in the journal before a checkpoint is written.
     """
 
-    def __init__(self, folder: str | Path, teacher: Teacher, every: int = 10_000) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        teacher: Teacher | None = None,
+        *,
+        program: ProgramLike | None = None,
+        every: int = 10_000,
+    ) -> None:
         self.folder = Path(folder)
-        self.teacher = teacher
+        self.teacher: Teacher
         self.clients: dict[str, int] = {}  # how many updates of each there are
         self._every = every
         self._number = 0  # of the journal
@@ -53,7 +63,7 @@ class DurableTeacher:
         except OSError as error:
             raise CheckpointError(f"cannot use {self.folder}: {error.strerror}") from None
         try:
-            self._restore()
+            self._restore(teacher, program)
         except BaseException:
             os.close(self._lock)
             raise
@@ -86,7 +96,8 @@ class DurableTeacher:
         number = self._number + 1
         state = self.teacher.state_dict()
         arrays = state.pop("state")
-        meta = {**state, "clients": self.clients, "journal": number}
+        whole = {"curriculum": self.teacher.curriculum.to_dict()}
+        meta = {**state, **whole, "clients": self.clients, "journal": number}
         checkpoint.write(self.folder / "teacher.ckpt", "shared teacher", meta, arrays)
         self._number, self._in_journal = number, 0
         self._open_journal()
@@ -99,20 +110,31 @@ class DurableTeacher:
             os.close(self._lock)
             self._journal = -1
 
-    def _restore(self) -> None:
+    def _restore(self, teacher: Teacher | None, program: ProgramLike | None) -> None:
         path = self.folder / "teacher.ckpt"
         if not path.exists():
+            if teacher is None:
+                raise CheckpointError(f"{self.folder} holds no teacher; give it one to begin with")
+            self.teacher = teacher
             self.checkpoint()
             return
         meta, arrays = checkpoint.read(path, "shared teacher")
         try:
-            self.teacher.load_state_dict({**meta, "state": arrays})
+            curriculum = Curriculum.from_dict(meta["curriculum"])
+            if teacher is None:
+                if program is None and meta["program"].startswith("own "):
+                    raise CheckpointError(f"it has a program of your own ({meta['program'][4:]})")
+                known = meta["program"] if program is None else program
+                teacher = Teacher(curriculum, known, per_episode=meta["per_episode"])
+            state = {**meta, "curriculum": curriculum.fingerprint, "state": arrays}
+            teacher.load_state_dict(state)
             self.clients = {str(client): int(n) for client, n in meta["clients"].items()}
             self._number = int(meta["journal"])
         except MasteryError as error:
             raise CheckpointError(f"{path}: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} does not hold a shared teacher: {error!r}") from None
+        self.teacher = teacher
         self._open_journal()
         with open(self._journal, "rb", closefd=False) as file:
             lines = file.read().splitlines(keepends=True)

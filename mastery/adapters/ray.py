@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -33,6 +32,7 @@ from mastery.adapters.durable import DurableTeacher, Update
 from mastery.distribution import cumulative, draw
 from mastery.errors import MasteryError
 from mastery.explanation import Explanation
+from mastery.program import ProgramLike
 from mastery.teacher import Teacher
 
 try:
@@ -48,11 +48,26 @@ LIMIT = 10_000  # updates that may wait in a worker; more, and `update` waits fo
 
 
 class _Actor:
-    """The teacher's process."""
+    """The teacher's process. It is started again with these few arguments alone: all else is in
+    the folder. An error there is told to who asks."""
 
-    def __init__(self, folder: str, teacher: Teacher, every: int) -> None:
+    def __init__(self, folder: str, program: ProgramLike | None, every: int) -> None:
+        self._folder, self._program, self._every = folder, program, every
+        self._open: DurableTeacher | None = None
+
+    def begin(self, teacher: Teacher) -> None:
+        """Begin with this teacher, or make sure that the one that is there is such a one."""
         teacher = copy.deepcopy(teacher)  # what comes through Ray cannot be written to
-        self._shared = DurableTeacher(folder, teacher, every)
+        if self._open is None:
+            self._open = DurableTeacher(self._folder, teacher, every=self._every)
+        else:
+            teacher.load_state_dict(self._open.teacher.state_dict())
+
+    @property
+    def _shared(self) -> DurableTeacher:
+        if self._open is None:
+            self._open = DurableTeacher(self._folder, program=self._program, every=self._every)
+        return self._open
 
     def take(
         self, client: str, first: int, updates: list[Update], time_step: int
@@ -103,20 +118,20 @@ class RemoteTeacher:
         self._answer: Any = None  # the future of the message under way
         self._asked = 0.0  # when the last message went out
         self._time_step = -1  # of the probabilities that are here
-        self._actor: Any = None
+        self.actor: Any = None  # Ray's handle of the teacher's process
         self._teacher: Teacher  # of the same curriculum, to check returns with
         self._sums: NDArray[np.float64]
         if _now:
             self._connect()
 
     def _connect(self) -> None:
-        if self._actor is None:
-            self._actor = _find(self.name)
+        if self.actor is None:
+            self.actor = _find(self.name)
             try:
                 self._teacher = self._call(lambda actor: actor.blank.remote())
                 self.refresh()
             except BaseException:
-                self._actor = None
+                self.actor = None
                 raise
 
     @classmethod
@@ -146,18 +161,17 @@ class RemoteTeacher:
             **(options or {}),
         }
         kind: Any = ray.remote(_Actor)
-        actor = kind.options(name=name, namespace=NAMESPACE, get_if_exists=True, **settings).remote(
-            str(Path(folder).absolute()), teacher, every
+        own = None if teacher.recipe else teacher.program
+        kind.options(name=name, namespace=NAMESPACE, get_if_exists=True, **settings).remote(
+            str(Path(folder).absolute()), own, every
         )
+        remote = _arrived(name)
+        remote.actor = _find(name)
         try:
-            ray.get(actor.clients.remote())
-        except ray.exceptions.ActorDiedError as error:  # it could not begin
-            raise MasteryError(re.sub(r"^[\w.]+: ", "", str(error).splitlines()[-1])) from None
-        remote = cls(name)
-        if remote._teacher.curriculum.fingerprint != teacher.curriculum.fingerprint:
-            raise MasteryError(
-                f"a teacher named {name!r} is running with another curriculum; choose another name"
-            )
+            remote._call(lambda actor: actor.begin.remote(teacher))
+        finally:
+            remote.actor = None
+        remote._connect()
         return remote
 
     @overload
@@ -240,7 +254,7 @@ class RemoteTeacher:
         """End the actor, with everything written; `start` goes on from the folder."""
         self.flush()
         self._call(lambda actor: actor.close.remote())
-        ray.kill(self._actor)
+        ray.kill(self.actor)
 
     def __enter__(self) -> RemoteTeacher:
         return self
@@ -262,7 +276,7 @@ class RemoteTeacher:
 
     def _send(self) -> None:
         self._asked = time.monotonic()
-        message = self._actor.take.remote(
+        message = self.actor.take.remote(
             self.client, self.acknowledged, self._waiting, self._time_step
         )
         self._answer = message.future()
@@ -272,7 +286,7 @@ class RemoteTeacher:
         try:
             acknowledged, wrong, time_step, news = answer.result()
         except ray.exceptions.RayActorError:  # dead, or about to be back: the next message tells
-            self._actor = _find(self.name, self._actor)
+            self.actor = _find(self.name, self.actor)
             return
         except ray.exceptions.RayTaskError as error:
             raise _plain(error) from None
@@ -294,9 +308,9 @@ class RemoteTeacher:
             raise MasteryError(
                 f"the teacher {self.name!r} has not answered; {len(self._waiting)} updates wait"
             ) from None
-        before = self._actor, self.acknowledged
+        before = self.actor, self.acknowledged
         self._receive()
-        if before == (self._actor, self.acknowledged) and self._waiting:
+        if before == (self.actor, self.acknowledged) and self._waiting:
             time.sleep(0.05)  # it is being started again
 
     def _ask(self, what: str) -> Any:
@@ -308,9 +322,9 @@ class RemoteTeacher:
         self._connect()
         while True:
             try:
-                return ray.get(method(self._actor))
+                return ray.get(method(self.actor))
             except ray.exceptions.RayActorError:
-                self._actor = _find(self.name, self._actor)
+                self.actor = _find(self.name, self.actor)
                 time.sleep(0.05)
             except ray.exceptions.RayTaskError as error:
                 raise _plain(error) from None

@@ -92,7 +92,7 @@ def test_a_handle_can_be_given_to_workers_and_the_teacher_die_meanwhile(cluster,
     remote = RemoteTeacher.start(teacher(), tmp_path, "shared")
     jobs = [play.remote(remote, 400) for _ in range(2)]
     remote.update({"easy": 0.5})
-    ray.kill(remote._actor, no_restart=False)
+    ray.kill(remote.actor, no_restart=False)
     remote.update({"easy": 0.5})
     done = dict(ray.get(jobs))
     remote.flush()
@@ -126,7 +126,7 @@ def test_wrong_use_is_refused(cluster, tmp_path):
     with pytest.raises(MasteryError, match=r"no teacher named 'left': start it with RemoteTeacher"):
         RemoteTeacher("left")
     other = Teacher(Curriculum([Task("other")]), "mr")
-    with pytest.raises(MasteryError, match="is running with another curriculum"):
+    with pytest.raises(MasteryError, match="the state is of another curriculum"):
         RemoteTeacher.start(other, tmp_path, "right")
     with pytest.raises(MasteryError, match="start needs a Teacher"):
         RemoteTeacher.start(TASKS, tmp_path)
