@@ -76,6 +76,7 @@ def main():
     parser.add_argument("--generations", type=int, default=8)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--entropy", type=float, default=0.05)
     given = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)  # the model is too small for more
@@ -95,6 +96,7 @@ def main():
                 num_generations=given.generations,
                 max_completion_length=4,
                 learning_rate=given.rate,
+                entropy_coef=given.entropy,
                 lr_scheduler_type="constant",
                 logging_steps=max(1, given.steps // 10),
                 save_strategy="no",

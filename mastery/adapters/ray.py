@@ -16,7 +16,6 @@ outlive the machine it runs on, `folder` must be one that all machines share.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
 import time
@@ -55,8 +54,12 @@ class _Actor:
         self._folder, self._program, self._every = folder, program, every
         self._open: DurableTeacher | None = None
 
-    def begin(self, teacher: Teacher) -> None:
+    def begin(self, folder: str, teacher: Teacher) -> None:
         """Begin with this teacher, or make sure that the one that is there is such a one."""
+        if folder != self._folder:
+            raise MasteryError(
+                f"a teacher of this name is running, in {self._folder}; choose another name"
+            )
         teacher = copy.deepcopy(teacher)  # what comes through Ray cannot be written to
         if self._open is None:
             self._open = DurableTeacher(self._folder, teacher, every=self._every)
@@ -90,6 +93,9 @@ class _Actor:
 
     def clients(self) -> dict[str, int]:
         return dict(self._shared.clients)
+
+    def working(self) -> bool:
+        return self._open is not None
 
     def where(self) -> tuple[int, str]:
         """The process and the node it runs on."""
@@ -161,16 +167,19 @@ class RemoteTeacher:
             **(options or {}),
         }
         kind: Any = ray.remote(_Actor)
+        place = str(Path(folder).absolute())
         own = None if teacher.recipe else teacher.program
-        kind.options(name=name, namespace=NAMESPACE, get_if_exists=True, **settings).remote(
-            str(Path(folder).absolute()), own, every
-        )
         remote = _arrived(name)
-        remote.actor = _find(name)
+        remote.actor = kind.options(
+            name=name, namespace=NAMESPACE, get_if_exists=True, **settings
+        ).remote(place, own, every)
         try:
-            remote._call(lambda actor: actor.begin.remote(teacher))
-        finally:
-            remote.actor = None
+            remote._call(lambda actor: actor.begin.remote(place, teacher))
+        except MasteryError:
+            if not remote._call(lambda actor: actor.working.remote()):
+                ray.kill(remote.actor)
+            raise
+        remote.actor = None
         remote._connect()
         return remote
 
@@ -206,6 +215,8 @@ class RemoteTeacher:
             self._pump()
             if self._waiting:
                 self._wait(end)
+            if end is not None and time.monotonic() > end and self._waiting:
+                raise self._late()
 
     def refresh(self) -> None:
         """Wait for the newest probabilities, with all the updates of this worker in them."""
@@ -286,7 +297,7 @@ class RemoteTeacher:
         try:
             acknowledged, wrong, time_step, news = answer.result()
         except ray.exceptions.RayActorError:  # dead, or about to be back: the next message tells
-            self.actor = _find(self.name, self.actor)
+            self.actor = _find(self.name)
             return
         except ray.exceptions.RayTaskError as error:
             raise _plain(error) from None
@@ -305,13 +316,16 @@ class RemoteTeacher:
             left = None if end is None else max(0.0, end - time.monotonic())
             self._answer.exception(left)
         except TimeoutError:
-            raise MasteryError(
-                f"the teacher {self.name!r} has not answered; {len(self._waiting)} updates wait"
-            ) from None
+            raise self._late() from None
         before = self.actor, self.acknowledged
         self._receive()
         if before == (self.actor, self.acknowledged) and self._waiting:
             time.sleep(0.05)  # it is being started again
+
+    def _late(self) -> MasteryError:
+        return MasteryError(
+            f"the teacher {self.name!r} has not answered; {len(self._waiting)} updates wait"
+        )
 
     def _ask(self, what: str) -> Any:
         self.flush()
@@ -324,7 +338,7 @@ class RemoteTeacher:
             try:
                 return ray.get(method(self.actor))
             except ray.exceptions.RayActorError:
-                self.actor = _find(self.name, self.actor)
+                self.actor = _find(self.name)
                 time.sleep(0.05)
             except ray.exceptions.RayTaskError as error:
                 raise _plain(error) from None
@@ -336,24 +350,21 @@ def _arrived(name: str) -> RemoteTeacher:
     return RemoteTeacher(name, _now=False)
 
 
-def _find(name: str, before: Any = None) -> Any:
-    """The teacher's actor; the one that is known if the name is not, for a while."""
+def _find(name: str) -> Any:
+    """The teacher's actor."""
     if not ray.is_initialized():
         ray.init()
     try:
         return ray.get_actor(name, NAMESPACE)
     except ValueError:
         raise MasteryError(
-            f"there is no teacher named {name!r}: start it with RemoteTeacher.start(teacher, "
-            "folder)"
-            + ("; it has ended for good, with what it acknowledged in its folder" if before else "")
+            f"there is no teacher named {name!r}, or it was stopped: start it with "
+            "RemoteTeacher.start(teacher, folder)"
         ) from None
 
 
 def _plain(error: Any) -> Exception:
     """An error of ours as it was raised in the actor, without Ray's pages around it."""
     cause = getattr(error, "cause", None)
-    with contextlib.suppress(Exception):
-        if isinstance(cause, MasteryError):
-            return cause
-    return error if isinstance(error, Exception) else MasteryError(str(error))
+    found: Exception = cause if isinstance(cause, MasteryError) else error
+    return found

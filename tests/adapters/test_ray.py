@@ -123,13 +123,28 @@ def test_wrong_use_is_refused(cluster, tmp_path):
     with pytest.raises(ReturnsError, match="a return of nan"):
         remote.update({"easy": float("nan")})
     assert remote.time_step == 0
-    with pytest.raises(MasteryError, match=r"no teacher named 'left': start it with RemoteTeacher"):
+    with pytest.raises(
+        MasteryError, match=r"no teacher named 'left', or it was stopped: start it with"
+    ):
         RemoteTeacher("left")
     other = Teacher(Curriculum([Task("other")]), "mr")
     with pytest.raises(MasteryError, match="the state is of another curriculum"):
         RemoteTeacher.start(other, tmp_path, "right")
+    with pytest.raises(MasteryError, match="a teacher of this name is running, in"):
+        RemoteTeacher.start(teacher(), tmp_path / "other", "right")
     with pytest.raises(MasteryError, match="start needs a Teacher"):
         RemoteTeacher.start(TASKS, tmp_path)
     remote.stop()
     with pytest.raises(MasteryError, match=r"teacher\.ckpt: the state is of another curriculum"):
         RemoteTeacher.start(other, tmp_path, "right")
+    RemoteTeacher.start(teacher(), tmp_path / "other", "right").stop()  # the name is free
+
+
+def test_waiting_has_an_end(cluster, tmp_path):
+    remote = RemoteTeacher.start(teacher(), tmp_path, "late")
+    remote.update({"easy": 0.5})
+    with pytest.raises(MasteryError, match="has not answered; 1 updates wait"):
+        remote.flush(timeout=0.0)
+    remote.flush()
+    assert remote.time_step == 1
+    remote.stop()
