@@ -109,12 +109,13 @@ class _Curriculum(Sampler[Any]):
         return self._steps
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._resumed or self._at >= self._steps:
+        if not self._resumed:
             self._at = 0
         self._resumed = False
         while self._at < self._steps:
             self._at += 1
             yield self._draw()
+        self._at = 0  # so that a state taken between two epochs is not at the end of the first
 
     def _draw(self) -> Any:
         raise NotImplementedError

@@ -28,7 +28,7 @@ from mastery.teacher import Teacher
 try:
     from trl.trainer.grpo_trainer import GRPOTrainer
 except ModuleNotFoundError as error:
-    if error.name != "trl":
+    if (error.name or "").split(".")[0] != "trl":
         raise
     raise MasteryError("this needs TRL: pip install 'mastery[trl]'") from None
 

@@ -62,15 +62,15 @@ class Recording(Teacher):
         pass
 
 
-def runner(teacher, envs, env=Steps, **evaluation):
+def runner(teacher, envs, env=Steps, *, mode="sync", evaluation=False):
     callback = partial(CurriculumCallback, connect=lambda name: teacher)
     config = (
         PPOConfig()
         .environment(env)
-        .env_runners(num_env_runners=0, num_envs_per_env_runner=envs, rollout_fragment_length=10)
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=envs, gym_env_vectorize_mode=mode)
         .callbacks(callback)
     )
-    config.in_evaluation = bool(evaluation)
+    config.in_evaluation = evaluation
     return SingleAgentEnvRunner(config=config)
 
 
@@ -90,9 +90,28 @@ def test_each_return_is_counted_once_however_episodes_are_cut(envs, samples):
 @pytest.mark.filterwarnings("ignore")
 def test_evaluation_is_left_alone():
     teacher = Recording()
-    player = runner(teacher, 2, in_evaluation=True)
+    player = runner(teacher, 2, evaluation=True)
     player.sample(num_timesteps=20, random_actions=True)
     assert not teacher.told
+    player.stop()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_environments_in_processes_of_their_own_are_told_their_task():
+    """By what the episodes say themselves: the first reward of a task is its own."""
+    teacher = Recording()
+    player = runner(teacher, 2, mode="async")
+    parts = {}
+    for number in (7, 20):
+        for part in player.sample(num_timesteps=number, random_actions=True):
+            parts.setdefault(part.id_, []).append(part)
+    ended = []
+    for pieces in parts.values():
+        rewards = np.concatenate([piece.get_rewards() for piece in pieces])
+        if pieces[-1].is_done:
+            ended.append(("abc"[int(rewards[0] - 0.25)], float(rewards.sum())))
+    assert len({task for task, _ in ended}) > 1
+    assert sorted(teacher.told) == sorted(ended)
     player.stop()
 
 
@@ -102,7 +121,8 @@ class Deaf(Steps):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_an_environment_that_does_not_accept_the_task_is_named():
-    player = runner(Recording(), 1, Deaf)
-    with pytest.raises(MasteryError, match=r"\(Deaf\) does not accept a task"):
+@pytest.mark.parametrize(("mode", "name"), [("sync", "Deaf"), ("async", "AsyncVectorEnv")])
+def test_an_environment_that_does_not_accept_the_task_is_named(mode, name):
+    player = runner(Recording(), 1, Deaf, mode=mode)
+    with pytest.raises(MasteryError, match=rf"\({name}\) does not accept a task"):
         player.sample(num_timesteps=5, random_actions=True)

@@ -132,9 +132,9 @@ def test_a_stateful_loader_goes_on_exactly(kind, stop):
                 seen.append(index.tolist())
                 learn(sampler, tasks)
                 yield seen
-            epochs.append(len(seen))
+            ends.append(len(seen))
 
-    epochs = []
+    ends = []
     sampler, arguments = make(kind)
     whole = run(StatefulDataLoader(Numbers(), **arguments), sampler)
     for _ in range(48):
@@ -151,11 +151,28 @@ def test_a_stateful_loader_goes_on_exactly(kind, stop):
     file.seek(0)
     state = torch.load(file)  # weights_only: no object of ours is in it
 
+    ends.clear()
     sampler, arguments = make(kind, seed=99)
     rest = run(StatefulDataLoader(Numbers(), **arguments), sampler, state)
     for _ in range(48 - stop):
         second = next(rest)
     assert first + second == expected
+    assert ends[0] == 24 - stop  # the epoch that was begun is not made longer
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_taken_between_two_epochs_begins_the_next(kind):
+    _, arguments = make(kind)
+    loader = StatefulDataLoader(Numbers(), **arguments)
+    list(loader)
+    state = loader.state_dict()
+    expected = [index.tolist() for index, _ in loader]
+    _, arguments = make(kind, seed=99)
+    loader = StatefulDataLoader(Numbers(), **arguments)
+    loader.load_state_dict(state)
+    assert [index.tolist() for index, _ in loader] == expected
+    assert len(list(loader)) == 24
 
 
 RANK = """

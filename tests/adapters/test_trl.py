@@ -109,6 +109,13 @@ def trainer(folder, teacher, dataset=None, *, score=None, rewards=None, **change
     )
 
 
+def test_the_example_reads_and_rewards_digits():
+    tokenizer = example.make_tokenizer()
+    assert tokenizer.decode(tokenizer("12+34=")["input_ids"]) == "12+34="
+    wanted = ["046"] * 4
+    assert example.right_digits(["046", "0467", "04", "1"], wanted) == [1, 1, 2 / 3, 0]
+
+
 def seen_by(rewards):
     """A reward function that writes down what it gives: (task, prompt, reward)."""
     record = []
