@@ -73,7 +73,7 @@ def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise CheckpointError(
             f"cannot write {path}: {_reason(error)}; nothing was changed"
@@ -140,7 +140,7 @@ def _remove_old(path: Path) -> None:
                 old.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the renaming itself last through a power cut, where the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

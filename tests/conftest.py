@@ -20,6 +20,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 _LONGEST = (
     "test_survival.py",
     "test_minigrid_loop.py",
+    "test_ray.py",
+    "test_trl.py",
     "test_ppo.py",
     "test_exact.py",
     "test_program.py",

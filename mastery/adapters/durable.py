@@ -1,0 +1,223 @@
+"""A teacher that many clients share, in a folder that outlives it: what it has acknowledged stays.
+
+    teacher.ckpt     the teacher and how many updates of each client it has, written now and then
+    journal-000003   the updates since, one line each batch, on disk before they are acknowledged
+
+A client numbers its updates from 0 and sends a batch again until it is acknowledged; an update that
+is sent twice counts once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mastery import checkpoint
+from mastery.curriculum import Curriculum
+from mastery.errors import CheckpointError, MasteryError
+from mastery.program import ProgramLike
+from mastery.teacher import Teacher
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # on Windows two teachers in one folder are not noticed
+    fcntl = None  # type: ignore[assignment]
+
+PATIENCE = 10.0  # seconds to wait for a teacher in the same folder that is about to end
+Update = Mapping[str, Sequence[float]]
+
+
+class DurableTeacher:
+    """Takes updates from clients, and tells how many of each are safe on disk.
+
+    teacher: as it is at the very start; what the folder holds is loaded into it. Without one, the
+        folder must hold a teacher; program: of one's own, if it has such.
+    every: how many updates there may be in the journal before a checkpoint is written.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        teacher: Teacher | None = None,
+        *,
+        program: ProgramLike | None = None,
+        every: int = 10_000,
+    ) -> None:
+        self.folder = Path(folder)
+        self.teacher: Teacher
+        self.clients: dict[str, int] = {}  # how many updates of each there are
+        self._every = every
+        self._number = 0  # of the journal
+        self._in_journal = 0  # updates
+        self._journal = -1  # its file
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(self.folder / "lock")
+        except OSError as error:
+            raise CheckpointError(f"cannot use {self.folder}: {error.strerror}") from None
+        try:
+            self._restore(teacher, program)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def take(self, client: str, first: int, updates: Sequence[Update]) -> tuple[int, str]:
+        """These updates of a client, the first of which is its number `first`.
+
+        Returns how many of the client's updates are on disk and with the teacher, and what went
+        wrong with any of these (a program of one's own may fail).
+        """
+        if self._journal < 0:
+            raise MasteryError("the teacher was stopped; start it again to go on")
+        have = self.clients.get(client, 0)
+        if first > have:
+            raise CheckpointError(
+                f"{self.folder} has {have} updates of a client that was told it has {first}: it "
+                "is not the folder that the teacher wrote to"
+            )
+        new = updates[have - first :]
+        if new:
+            self._append(_line([client, have, new]))
+            wrong = self._apply(client, have, new)
+            if self._in_journal >= self._every:
+                self._checkpoint_or_warn()
+            return self.clients[client], wrong
+        return have, ""
+
+    def checkpoint(self) -> None:
+        """Write the teacher, and begin a new journal."""
+        number = self._number + 1
+        state = self.teacher.state_dict()
+        arrays = state.pop("state")
+        whole = {"curriculum": self.teacher.curriculum.to_dict()}
+        meta = {**state, **whole, "clients": self.clients, "journal": number}
+        checkpoint.write(self.folder / "teacher.ckpt", "shared teacher", meta, arrays)
+        self._number, self._in_journal = number, 0
+        self._open_journal()
+
+    def close(self) -> None:
+        """Write everything and let another teacher have the folder."""
+        if self._journal >= 0:
+            self.checkpoint()
+            os.close(self._journal)
+            os.close(self._lock)
+            self._journal = -1
+
+    def _restore(self, teacher: Teacher | None, program: ProgramLike | None) -> None:
+        path = self.folder / "teacher.ckpt"
+        if not path.exists():
+            if teacher is None:
+                raise CheckpointError(f"{self.folder} holds no teacher; give it one to begin with")
+            self.teacher = teacher
+            self.checkpoint()
+            return
+        meta, arrays = checkpoint.read(path, "shared teacher")
+        try:
+            curriculum = Curriculum.from_dict(meta["curriculum"])
+            if teacher is None:
+                if program is None and meta["program"].startswith("own "):
+                    raise CheckpointError(f"it has a program of your own ({meta['program'][4:]})")
+                known = meta["program"] if program is None else program
+                teacher = Teacher(curriculum, known, per_episode=meta["per_episode"])
+            state = {**meta, "curriculum": curriculum.fingerprint, "state": arrays}
+            teacher.load_state_dict(state)
+            self.clients = {str(client): int(n) for client, n in meta["clients"].items()}
+            self._number = int(meta["journal"])
+        except MasteryError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path} does not hold a shared teacher: {error!r}") from None
+        self.teacher = teacher
+        self._open_journal()
+        with open(self._journal, "rb", closefd=False) as file:
+            lines = file.read().splitlines(keepends=True)
+        whole = 0
+        for number, line in enumerate(lines):
+            record = _record(line)
+            if record is None:
+                if number < len(lines) - 1:  # the last may be half written, and not acknowledged
+                    raise checkpoint.Damaged(f"{self._path()} is damaged in line {number + 1}")
+                break
+            self._apply(*record)
+            whole += len(line)
+        os.ftruncate(self._journal, whole)
+
+    def _apply(self, client: str, have: int, updates: Sequence[Update]) -> str:
+        wrong = ""
+        for update in updates:
+            try:
+                self.teacher.update(update)
+            except Exception as error:  # and will do so again when the journal is read
+                wrong = wrong or f"{type(error).__name__}: {error}"
+        self.clients[client] = have + len(updates)
+        self._in_journal += len(updates)
+        return wrong
+
+    def _append(self, line: bytes) -> None:
+        size = os.fstat(self._journal).st_size
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._journal, line[written:])
+            os.fsync(self._journal)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._journal, size)
+            raise CheckpointError(f"cannot write {self._path()}: {error.strerror}") from None
+
+    def _checkpoint_or_warn(self) -> None:
+        try:
+            self.checkpoint()
+        except CheckpointError as error:  # the journal has it all
+            self._in_journal = 0
+            warnings.warn(f"{error}; the journal goes on", stacklevel=2)
+
+    def _path(self) -> Path:
+        return self.folder / f"journal-{self._number:06d}"
+
+    def _open_journal(self) -> None:
+        if self._journal >= 0:
+            os.close(self._journal)
+        self._journal = os.open(self._path(), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        checkpoint.sync_folder(self.folder)
+        for old in self.folder.glob("journal-*"):
+            if old.name < self._path().name:
+                with contextlib.suppress(OSError):
+                    old.unlink()
+
+
+def _line(record: Any) -> bytes:
+    text = json.dumps(record, separators=(",", ":"), allow_nan=False).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _record(line: bytes) -> Any:
+    """What a line says, or None if it is not whole."""
+    if len(line) < 10 or line[-1:] != b"\n" or line[:8] != b"%08x" % zlib.crc32(line[9:-1]):
+        return None
+    return json.loads(line[9:-1])
+
+
+def _lock(path: Path) -> int:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    if fcntl is None:
+        return handle
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except OSError:
+            if time.monotonic() > end:
+                os.close(handle)
+                raise MasteryError(
+                    f"another teacher works in {path.parent}: give each its own folder"
+                ) from None
+            time.sleep(0.05)

@@ -1,0 +1,105 @@
+"""RLlib, its current API stack: every episode plays a task of the shared teacher.
+
+RemoteTeacher.start(Teacher(curriculum, "mr", seed=0), folder)
+config = PPOConfig().environment(MyEnv).callbacks(CurriculumCallback)
+
+The environment has an attribute `task` and plays it from its next `reset` on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mastery.adapters.ray import RemoteTeacher
+from mastery.errors import MasteryError
+
+try:
+    from ray.rllib.callbacks.callbacks import RLlibCallback
+except ModuleNotFoundError as error:
+    raise MasteryError(
+        f"this needs RLlib, and {error.name} is missing: pip install 'mastery[rllib]'"
+    ) from None
+
+
+class CurriculumCallback(RLlibCallback):
+    """Draws a task before each episode, and gives the teacher the return of each that ends.
+
+    name: of the teacher, `partial(CurriculumCallback, name="other")`; connect: how it is found.
+
+    Episodes for evaluation are left alone: they play what the environment plays by itself. When a
+    call of an environment runner returns, all its episodes are acknowledged by the teacher.
+    `result["curriculum"]` of a training iteration has the mastery and probability of each task.
+    """
+
+    def __init__(
+        self, name: str = "teacher", connect: Callable[[str], Any] = RemoteTeacher
+    ) -> None:
+        self._name, self._connect = name, connect
+        self._found: Any = None
+        self._tasks: dict[int, str] = {}  # of the episode that each environment is in
+        self._before: dict[str, float] = {}  # return of episodes cut at the end of a sample
+
+    @property
+    def _teacher(self) -> Any:
+        if self._found is None:
+            self._found = self._connect(self._name)
+        return self._found
+
+    def on_episode_created(
+        self,
+        *,
+        episode: Any,
+        env_runner: Any = None,
+        env: Any = None,
+        env_index: int,
+        **kwargs: Any,
+    ) -> None:
+        if not env_runner.config.in_evaluation:
+            task = self._teacher.sample()
+            _give(env, env_index, task)
+            self._tasks[env_index] = task
+
+    def on_episode_end(
+        self, *, episode: Any, env_runner: Any = None, env_index: int, **kwargs: Any
+    ) -> None:
+        if not env_runner.config.in_evaluation:
+            total = self._before.pop(episode.id_, 0.0) + float(episode.get_return())
+            self._teacher.update({self._tasks[env_index]: total})
+
+    def on_sample_end(self, *, env_runner: Any = None, samples: Any, **kwargs: Any) -> None:
+        if not env_runner.config.in_evaluation:
+            self._before = {
+                part.id_: self._before.get(part.id_, 0.0) + float(part.get_return())
+                for part in samples
+                if not part.is_done
+            }
+            self._teacher.flush()
+
+    def on_train_result(self, *, result: dict[str, Any], **kwargs: Any) -> None:
+        result["curriculum"] = {
+            "mastery": self._teacher.mastery,
+            "probabilities": self._teacher.probabilities,
+        }
+
+
+def _give(env: Any, index: int, task: str) -> None:
+    """Set an environment's task, in this process or in its own."""
+    envs = getattr(env, "envs", None)
+    if envs is not None:
+        if not envs[index].has_wrapper_attr("task"):
+            raise _refused(envs[index])
+        envs[index].set_wrapper_attr("task", task)
+    else:
+        if not all(env.call("has_wrapper_attr", "task")):
+            raise _refused(env)
+        tasks = list(env.get_attr("task"))
+        tasks[index] = task
+        env.set_attr("task", tasks)
+
+
+def _refused(env: Any) -> MasteryError:
+    return MasteryError(
+        f"the environment ({type(env.unwrapped).__name__}) does not accept a task: give it an "
+        "attribute `task` that its reset() follows"
+    )

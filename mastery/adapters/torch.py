@@ -1,0 +1,281 @@
+"""PyTorch: samplers that draw a dataset's examples by their tasks, and react within an epoch.
+
+sampler = CurriculumSampler(dataset, teacher, labels=tasks)
+for x, y, task in DataLoader(dataset, batch_size=32, sampler=sampler):
+    ...
+    sampler.update(by_task(task, correct))
+
+An index is drawn when it is asked for, so that an update counts from the next batch on. (A loader
+with `num_workers` asks for some batches ahead.) All the examples of a task come once, in random
+order, before any of them comes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.errors import CheckpointError, MasteryError, did_you_mean
+from mastery.teacher import Teacher
+
+try:
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import Sampler
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise MasteryError("this needs PyTorch: pip install 'mastery[torch]'") from None
+
+
+def by_task(tasks: Iterable[str], scores: Iterable[Any]) -> dict[str, list[float]]:
+    """The scores of a batch as a teacher takes them: `{task: [score, …]}`."""
+    found: dict[str, list[float]] = {}
+    for task, score in zip(tasks, scores, strict=True):
+        found.setdefault(task, []).append(float(score))
+    return found
+
+
+class Examples:
+    """The examples of each task; all of a task's come once, in random order, before any again.
+
+    `taken` (N,) int64 says how many of each task were taken, and is all that has to be saved.
+    """
+
+    def __init__(self, dataset: Any, labels: Any, teacher: Teacher, seed: int) -> None:
+        names = teacher.curriculum.names
+        rows = _rows(_labels(dataset, labels), len(dataset), teacher)
+        self._by_task = np.argsort(rows, kind="stable")  # examples, task after task
+        self._number = np.bincount(rows, minlength=len(names))
+        if not self._number.all():
+            raise MasteryError(
+                f"the dataset has no example of task {names[int(self._number.argmin())]!r}; add "
+                "some, or leave the task out of the curriculum"
+            )
+        self._start = np.cumsum(self._number) - self._number
+        self._seed = seed
+        self._order: dict[int, tuple[int, NDArray[np.int64]]] = {}
+        self.taken = np.zeros(len(names), np.int64)
+
+    def take(self, row: int) -> int:
+        """The next example of the task in this row of the curriculum."""
+        number, start = int(self._number[row]), int(self._start[row])
+        turn, at = divmod(int(self.taken[row]), number)
+        if row not in self._order or self._order[row][0] != turn:
+            random = np.random.Generator(np.random.PCG64([self._seed, row, turn]))
+            examples = self._by_task[start : start + number]
+            self._order[row] = turn, random.permutation(examples)
+        self.taken[row] += 1
+        return int(self._order[row][1][at])
+
+
+class _Curriculum(Sampler[Any]):
+    """What the two samplers share: examples, place in the epoch, ranks, and state."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        teacher: Teacher,
+        labels: Any,
+        length: int | None,
+        per_step: int,
+        seed: int,
+        num_replicas: int | None,
+        rank: int | None,
+    ) -> None:
+        if not isinstance(teacher, Teacher):
+            raise MasteryError(f"a sampler needs a Teacher, not {teacher!r}")
+        ranks = dist.is_available() and dist.is_initialized()
+        self._world = num_replicas or (dist.get_world_size() if ranks else 1)
+        self._rank = rank if rank is not None else (dist.get_rank() if ranks else 0)
+        if not 0 <= self._rank < self._world:
+            raise MasteryError(f"rank is {self._rank}: it must be from 0 to {self._world - 1}")
+        self.teacher = teacher
+        self._examples = Examples(dataset, labels, teacher, seed)
+        examples = len(dataset) if length is None else length
+        self._steps = examples // (per_step * self._world)
+        if self._steps < 1:
+            raise MasteryError(
+                f"an epoch of {examples} examples is too short for one step of "
+                f"{per_step * self._world}; give a larger length"
+            )
+        self._at = 0
+        self._resumed = False
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._resumed:
+            self._at = 0
+        self._resumed = False
+        while self._at < self._steps:
+            self._at += 1
+            yield self._draw()
+        self._at = 0  # so that a state taken between two epochs is not at the end of the first
+
+    def _draw(self) -> Any:
+        raise NotImplementedError
+
+    def update(self, returns: Mapping[str, Any]) -> None:
+        """Tell the teacher what came of it: `{task: return or returns}`, one time-step.
+
+        Under DistributedDataParallel every rank calls this with its own returns, at the same step;
+        the teachers of all ranks then see the returns of all ranks, and stay equal.
+        """
+        if self._world == 1:
+            self.teacher.update({task: _plain(given) for task, given in returns.items()})
+            return
+        if not (dist.is_available() and dist.is_initialized()):
+            raise MasteryError(
+                f"the sampler is one of {self._world}, and the ranks are not connected: call "
+                "torch.distributed.init_process_group first, or update the teachers yourself"
+            )
+        mine = {task: np.atleast_1d(_plain(given)).tolist() for task, given in returns.items()}
+        parts: list[Any] = [None] * self._world
+        dist.all_gather_object(parts, (mark(self.teacher), mine))
+        check_equal([mark for mark, _ in parts])
+        together: dict[str, list[float]] = {}
+        for _, part in parts:
+            for task, values in part.items():
+                together.setdefault(task, []).extend(values)
+        self.teacher.update(together)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place in the epoch and the teacher, for `StatefulDataLoader` or your checkpoint."""
+        state = self.teacher.state_dict()
+        state["state"] = {path: torch.from_numpy(leaf) for path, leaf in state["state"].items()}
+        taken = torch.from_numpy(self._examples.taken.copy())
+        return {"at": self._at, "taken": taken, "teacher": state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on exactly there: the next iteration ends the epoch that was begun."""
+        if not isinstance(state, Mapping) or {"at", "taken", "teacher"} - set(state):
+            raise CheckpointError("this is not the state of a curriculum sampler")
+        taken = torch.as_tensor(state["taken"]).numpy().astype(np.int64)
+        if taken.shape != self._examples.taken.shape:
+            raise CheckpointError("the state is of a sampler with other tasks")
+        teacher = dict(state["teacher"])
+        teacher["state"] = {k: torch.as_tensor(v).numpy() for k, v in teacher["state"].items()}
+        self.teacher.load_state_dict(teacher)
+        self._examples.taken, self._at, self._resumed = taken, int(state["at"]), True
+
+
+class CurriculumSampler(_Curriculum):
+    """One index at a time: a task from the teacher, then an example of it.
+
+    labels: a task's name for each example; or the name of a column or of an attribute of the
+        dataset that has them.
+    length: examples in an epoch, of all ranks together; the dataset's length if not given.
+    seed: of the order of a task's examples.
+    num_replicas, rank: as `torch.distributed` says if not given. Each rank needs a teacher made
+        alike, with the same seed; all of them draw alike, and each rank gets its own examples.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        teacher: Teacher,
+        labels: Any = "task",
+        *,
+        length: int | None = None,
+        seed: int = 0,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+    ) -> None:
+        super().__init__(dataset, teacher, labels, length, 1, seed, num_replicas, rank)
+
+    def _draw(self) -> int:
+        tasks = self.teacher.sample(self._world)
+        rows = self.teacher.curriculum.positions
+        return [self._examples.take(rows[task]) for task in tasks][self._rank]
+
+
+class CurriculumBatchSampler(_Curriculum):
+    """A minibatch of indexes at a time, with the teacher's number of examples of each task
+    (algorithm 3). The arguments are those of `CurriculumSampler`; `batch_size` is of each rank.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        teacher: Teacher,
+        batch_size: int,
+        labels: Any = "task",
+        *,
+        length: int | None = None,
+        seed: int = 0,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+    ) -> None:
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+            raise MasteryError(f"batch_size is {batch_size!r}: it must be a whole number from 1")
+        self.batch_size = batch_size
+        super().__init__(dataset, teacher, labels, length, batch_size, seed, num_replicas, rank)
+
+    def _draw(self) -> list[int]:
+        rows = self.teacher.curriculum.positions
+        numbers = self.teacher.allocate(self.batch_size * self._world)
+        drawn = [self._examples.take(rows[task]) for task in numbers.elements()]
+        return drawn[self._rank :: self._world]  # so each rank has its share of every task
+
+
+def check_equal(marks: Sequence[Any]) -> None:
+    """The ranks' teachers must be the same, or each rank would train on a curriculum of its own."""
+    for rank, mark in enumerate(marks):
+        if mark != marks[0]:
+            raise MasteryError(
+                f"the teacher of rank {rank} is not as that of rank 0: make them alike on every "
+                "rank, with the same seed, and update them at the same steps"
+            )
+
+
+def mark(teacher: Teacher) -> tuple[Any, ...]:
+    """What two equal teachers have in common, and two different ones have not."""
+    state = teacher.state_dict()
+    return tuple(state[part] for part in ("curriculum", "program", "time_step", "random"))
+
+
+def _plain(given: Any) -> Any:
+    return given.tolist() if isinstance(given, torch.Tensor) else given
+
+
+def _labels(dataset: Any, labels: Any) -> Any:
+    """A label for each example, from where the user says they are."""
+    if not hasattr(dataset, "__len__"):
+        raise MasteryError(
+            f"the dataset ({type(dataset).__name__}) has no length: a curriculum chooses among "
+            "examples that are there, so it needs a map-style dataset"
+        )
+    if labels is None or isinstance(labels, str):
+        name = labels or "task"
+        if name in (getattr(dataset, "column_names", None) or ()):
+            return dataset[name]
+        if hasattr(dataset, name):
+            return getattr(dataset, name)
+        raise MasteryError(
+            f"the dataset has no labels: there is no column and no attribute {name!r}; give "
+            "labels=[…], a task's name for each example"
+        )
+    return labels
+
+
+def _rows(labels: Any, examples: int, teacher: Teacher) -> NDArray[np.int64]:
+    """(examples,): each example's task, as a row of the curriculum."""
+    try:
+        labels = list(labels)
+    except TypeError:
+        raise MasteryError(f"labels are a task's name for each example, not {labels!r}") from None
+    if len(labels) != examples:
+        raise MasteryError(f"there are {len(labels)} labels for {examples} examples")
+    positions = teacher.curriculum.positions
+    named = (positions.get(label, -1) if isinstance(label, str) else -1 for label in labels)
+    rows = np.fromiter(named, np.int64, len(labels))
+    if rows.size and rows.min() < 0:
+        at = int(rows.argmin())
+        hint = did_you_mean(str(labels[at]), positions)
+        raise MasteryError(f"example {at} has the label {labels[at]!r}, which is no task{hint}")
+    return rows

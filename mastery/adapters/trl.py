@@ -1,0 +1,207 @@
+"""TRL: a curriculum over the prompts of `GRPOTrainer`.
+
+trainer = CurriculumGRPOTrainer(
+    model=model, reward_funcs=reward, args=args, train_dataset=dataset, teacher=teacher
+)
+trainer.train()
+
+The dataset has a column `task` beside `prompt`. For each batch of generations the teacher says how
+many prompts of each task it has; a prompt and its completions stay one group, on however many
+processes. The rewards of all processes are the task's returns: one batch of generations is one
+time-step. The trainer asks for a batch while the one before is being trained on, so rewards change
+what comes after the next batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mastery import checkpoint
+from mastery.errors import CheckpointError, MasteryError, did_you_mean
+from mastery.teacher import Teacher
+
+try:
+    from trl.trainer.grpo_trainer import GRPOTrainer
+except ModuleNotFoundError as error:
+    if (error.name or "").split(".")[0] != "trl":
+        raise
+    raise MasteryError("this needs TRL: pip install 'mastery[trl]'") from None
+
+from accelerate.utils import gather_object
+from torch.utils.data import Sampler
+
+from mastery.adapters.torch import Examples, by_task, check_equal, mark
+
+FILE = "curriculum.ckpt"
+FEW = 32  # tasks that are logged one by one
+
+
+class PromptSampler(Sampler[int]):
+    """Indexes as TRL's `RepeatSampler` gives them, with prompts drawn by the teacher when a batch
+    begins: each prompt `generations` times in a row, and the whole batch `repeats` times.
+
+    drawn: the prompts of this epoch so far. A trainer that resumes asks for the epoch from its
+    beginning and skips what it has had: it gets the same ones again, and then new ones.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        teacher: Teacher,
+        labels: Any,
+        *,
+        prompts: int,
+        generations: int,
+        repeats: int,
+        seed: int,
+    ) -> None:
+        self.teacher = teacher
+        self.examples = Examples(dataset, labels, teacher, seed)
+        self.drawn: list[int] = []
+        self.resumed = False
+        self._prompts, self._generations, self._repeats = prompts, generations, repeats
+        self._batches = len(dataset) // prompts
+        self.loads = self._batches * repeats  # how often a loader takes a batch in an epoch
+        self._seed = seed
+        if not self._batches:
+            raise MasteryError(f"{len(dataset)} prompts are too few for one batch of {prompts}")
+
+    def __len__(self) -> int:
+        return self._batches * self._prompts * self._generations * self._repeats
+
+    def __iter__(self) -> Iterator[int]:
+        if not self.resumed:
+            self.drawn = []
+        self.resumed = False
+        for start in range(0, self._batches * self._prompts, self._prompts):
+            if len(self.drawn) <= start:
+                self.drawn += self._draw()
+            batch = self.drawn[start : start + self._prompts]
+            for _ in range(self._repeats):
+                for index in batch:
+                    yield from [index] * self._generations
+
+    def _draw(self) -> list[int]:
+        number = int(self.examples.taken.sum())
+        rows = self.teacher.curriculum.positions
+        tasks = self.teacher.allocate(self._prompts).elements()
+        batch = np.array([self.examples.take(rows[task]) for task in tasks])
+        mixed: list[int] = np.random.default_rng([self._seed, number]).permutation(batch).tolist()
+        return mixed
+
+
+_Trainer: Any = GRPOTrainer  # its types say less than is there
+
+
+class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
+    """A `GRPOTrainer` whose prompts a teacher chooses. On several processes each makes its teacher
+    alike, with the same seed; they stay equal.
+
+    teacher: of the tasks that the dataset's prompts belong to.
+    labels: the column that has a prompt's task.
+    score: the reward function whose rewards are a task's returns; if not given, the weighted sum
+        of all, which is what is trained on. The tasks' minimum and maximum are in its terms.
+
+    Checkpoints hold the curriculum too, and `train(resume_from_checkpoint=…)` goes on with the
+    same prompts.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        teacher: Teacher,
+        labels: str = "task",
+        score: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(teacher, Teacher):
+            raise MasteryError(f"a trainer with a curriculum needs a Teacher, not {teacher!r}")
+        self.teacher = teacher
+        self._labels, self._score = labels, score
+        self._sampler: PromptSampler | None = None
+        super().__init__(*args, **kwargs)
+        if self.train_dataset is None:
+            raise MasteryError("the trainer has no train_dataset: a curriculum chooses from it")
+        Examples(self.train_dataset, labels, teacher, 0)  # say now what is wrong with it
+        if self.args.remove_unused_columns:
+            raise MasteryError(
+                f"remove_unused_columns would remove {labels!r}: set it to False in GRPOConfig"
+            )
+        if score is not None and score not in self.reward_func_names:
+            hint = did_you_mean(score, self.reward_func_names)
+            raise MasteryError(f"score is {score!r}, which is no reward function{hint}")
+
+    def _get_train_sampler(self, dataset: Any = None) -> PromptSampler:
+        self._sampler = PromptSampler(
+            self.train_dataset if dataset is None else dataset,
+            self.teacher,
+            self._labels,
+            prompts=self.args.generation_batch_size // self.num_generations,
+            generations=self.num_generations,
+            repeats=self.num_iterations * self.args.steps_per_generation,
+            seed=self.args.seed,
+        )
+        return self._sampler
+
+    def _calculate_rewards(
+        self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any
+    ) -> Any:
+        """The rewards of all processes, as ever; and the teacher hears of them."""
+        rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        if self.model.training:
+            if self._score is None:
+                scores = (rewards * self.reward_weights.to(rewards.device)).nansum(dim=1)
+            else:
+                scores = rewards[:, self.reward_func_names.index(self._score)]
+            check_equal(gather_object([mark(self.teacher)]))
+            tasks = gather_object([example[self._labels] for example in inputs])
+            known = ~rewards.isnan().all(dim=1) & ~scores.isnan()
+            scored = zip(tasks, scores.tolist(), known.tolist(), strict=True)
+            pairs = [(task, score) for task, score, is_known in scored if is_known]
+            self.teacher.update(by_task((t for t, _ in pairs), (s for _, s in pairs)))
+            self._note()
+        return rewards
+
+    def _note(self) -> None:
+        """Put the curriculum into the trainer's log."""
+        metrics, mastery = self._metrics["train"], self.teacher.mastery
+        metrics["curriculum/mastery"].append(float(np.mean(list(mastery.values()))))
+        if len(mastery) <= FEW:
+            for task, probability in self.teacher.probabilities.items():
+                metrics[f"curriculum/mastery/{task}"].append(mastery[task])
+                metrics[f"curriculum/probability/{task}"].append(probability)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        if self.args.should_save and self._sampler is not None:
+            folder = Path(self._get_output_dir(trial=trial), f"checkpoint-{self.state.global_step}")
+            folder.mkdir(parents=True, exist_ok=True)
+            state = self.teacher.state_dict()
+            arrays = {f"teacher.{path}": leaf for path, leaf in state.pop("state").items()}
+            arrays["taken"] = self._sampler.examples.taken
+            arrays["drawn"] = np.array(self._sampler.drawn, np.int64)
+            checkpoint.write(folder / FILE, "prompts", state, arrays)
+        super()._save_checkpoint(model, trial)
+
+    def _load_optimizer_and_scheduler(self, folder: Any) -> None:
+        super()._load_optimizer_and_scheduler(folder)
+        if folder is None or self._sampler is None:
+            return
+        path = Path(folder, FILE)
+        if not path.exists():
+            raise CheckpointError(
+                f"{folder} has no {FILE}: it is not of a run with a curriculum; to begin one from "
+                "its model, give that as the model instead of resuming"
+            )
+        meta, arrays = checkpoint.read(path, "prompts")
+        state = {k.removeprefix("teacher."): v for k, v in arrays.items() if k.startswith("teach")}
+        self.teacher.load_state_dict({**meta, "state": state})
+        self._sampler.examples.taken = arrays["taken"].copy()
+        self._sampler.drawn = arrays["drawn"].tolist()
+        steps = math.ceil(self._sampler.loads / self.args.gradient_accumulation_steps)
+        within = self.state.global_step % steps != 0  # or else a new epoch begins
+        self._sampler.resumed = within and not self.args.ignore_data_skip
