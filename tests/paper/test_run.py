@@ -1,0 +1,56 @@
+"""The real thing, scaled down: trained, resumed, judged and drawn by the command line."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mastery.paper.curves import load
+from mastery.paper.experiments import PARTS
+
+
+def mastery(*arguments, rc=0):
+    command = [sys.executable, "-m", "mastery", *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    assert result.returncode == rc, result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stdout if rc == 0 else result.stderr
+
+
+def check_page(folder, names):
+    page = (folder / "paper.html").read_text()
+    assert "Scaled down" in page
+    for name in names:
+        curves = load(folder / "curves" / f"{name}.npz")
+        part = PARTS[name].job(0.01)
+        assert list(curves.runs) == list(part.programs)
+        assert (curves.returns[np.isfinite(curves.returns)] >= 0).all()
+        assert np.allclose(curves.probability.sum(2), 1, atol=0.01)
+        assert np.allclose(curves.share.sum(2), 1, atol=0.01)
+        assert not np.isnan(curves.greedy).any()  # there was an evaluation at the end
+        assert f"<code>{name}</code>" in page
+
+
+def test_two_jobs_scaled_down(tmp_path):
+    """One of reinforcement and one of supervised learning, as short as can be."""
+    names = ["blocked-unlock-pickup-papers-agent", "addition-64"]
+    command = ["paper", *names, "--scale", "0.002", "--out", tmp_path]
+    text = mastery(*command)
+    assert "blocked-unlock-pickup-papers-agent: 20,480 frames a run are done" in text
+    assert f"The page: {tmp_path / 'paper.html'}" in text
+    check_page(tmp_path, names)
+    before = (tmp_path / names[0] / "run.db").stat().st_mtime_ns
+    assert "20,480 frames a run are done" in mastery(*command)  # there is nothing left to train
+    assert (tmp_path / names[0] / "run.db").stat().st_mtime_ns == before
+    error = mastery("paper", "addition-64", "--scale", "0.1", "--out", tmp_path, rc=2)
+    assert "holds another job (other" in error
+    assert "give another folder with --out" in error
+
+
+@pytest.mark.slow
+def test_everything_scaled_down(tmp_path):
+    """Ten compiled programs: about a quarter of an hour on two cores."""
+    mastery("paper", "--scale", "0.01", "--out", tmp_path)
+    check_page(tmp_path, list(PARTS))
+    assert len(list((tmp_path / "figures").glob("*.svg"))) >= 17
