@@ -1,0 +1,93 @@
+"""Stable-Baselines3's PPO on the real MiniGrid, with a curriculum.
+
+    python examples/sb3_minigrid.py
+    python examples/sb3_minigrid.py --program uniform --steps 400000 --save checkpoints
+
+Needs `pip install 'mastery[sb3,minigrid]' minigrid`. The lines that are about the curriculum are
+marked with (c). With --save it goes on, after an interruption, from what was saved last.
+"""
+
+import argparse
+
+import gymnasium as gym
+import numpy as np
+import torch
+from minigrid.wrappers import ImgObsWrapper
+from stable_baselines3 import PPO
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+
+from mastery import Curriculum, Teacher
+from mastery.adapters.stable_baselines3 import (
+    CurriculumCallback,
+    CurriculumVecEnv,
+    last_checkpoint,
+)
+from mastery.minigrid import make_vec
+
+
+class OneHot(BaseFeaturesExtractor):
+    """A convolution over the 7 × 7 cells that are seen; each of a cell's three numbers one-hot."""
+
+    def __init__(self, space):
+        super().__init__(space, 128)
+        self.net = torch.nn.Sequential(
+            torch.nn.Conv2d(33, 32, 2),
+            torch.nn.ReLU(),
+            torch.nn.Conv2d(32, 64, 2),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(1600, 128),
+            torch.nn.ReLU(),
+        )
+
+    def forward(self, seen):
+        cells = torch.nn.functional.one_hot(seen.long(), 11).reshape(-1, 7, 7, 33)
+        return self.net(cells.permute(0, 3, 1, 2).float())
+
+
+def make_env(task):
+    env = gym.make(f"MiniGrid-{task}-v0")
+    return gym.wrappers.FlattenObservation(ImgObsWrapper(env))
+
+
+def make_model(envs, seed):
+    return PPO(
+        "MlpPolicy", envs, n_steps=128, batch_size=256, n_epochs=4, learning_rate=5e-4,
+        ent_coef=0.01, seed=seed, policy_kwargs={"features_extractor_class": OneHot, "net_arch": []},
+    )  # fmt: skip
+
+
+def evaluate(model, task, episodes=50):
+    """Mean return of fresh episodes of a task (on our own MiniGrid, which is faster)."""
+    envs = make_vec(task, episodes, reward="minigrid", observation="image")
+    seen, _ = envs.reset(seed=10**6)
+    total, over = np.zeros(episodes), np.zeros(episodes, bool)
+    while not over.all():
+        actions, _ = model.predict(seen.reshape(episodes, -1))
+        seen, rewards, terminated, truncated, _ = envs.step(actions)
+        total += rewards * ~over
+        over |= terminated | truncated
+    return float(total.mean())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", default="mr")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=4096)
+    parser.add_argument("--save", help="a folder for checkpoints")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    args = parser.parse_args()
+
+    curriculum = Curriculum.load("blocked-unlock-pickup")  # (c)
+    teacher = Teacher(curriculum, args.program, seed=args.seed)  # (c)
+    if args.resume:
+        saved = last_checkpoint(args.save)  # (c)
+        teacher = Teacher.load(saved.teacher)  # (c)
+    envs = CurriculumVecEnv(make_env, teacher, num_envs=16)  # (c)
+    model = PPO.load(saved.model, envs) if args.resume else make_model(envs, args.seed)
+    callback = CurriculumCallback(teacher, save=args.save)  # (c)
+    model.learn(args.steps, callback=callback, reset_num_timesteps=not args.resume)
+    print(teacher.explain())  # (c)
+    for task in curriculum.names:
+        print(f"{task:<20} {evaluate(model, task):.2f}")

@@ -1,0 +1,95 @@
+"""What a teacher does, for the tools that people watch their runs with.
+
+track(teacher, wandb.log)                       Weights & Biases
+track(teacher, mlflow.log_metrics)              MLflow
+track(teacher, TensorBoard("runs/mr").log)      event files, written without TensorBoard
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mastery.errors import CheckpointError, MasteryError
+from mastery.runs.events import event_file
+from mastery.teacher import Teacher
+
+_OTHER = re.compile(r"[^/\w.\- :]")  # what MLflow refuses in a name
+
+
+def track(
+    teacher: Teacher,
+    log: Callable[..., Any],
+    step: int | None = None,
+    returns: Mapping[str, Sequence[float]] | None = None,
+) -> dict[str, float]:
+    """Call `log(scalars, step=step)` with the teacher's `scalars`, and return them.
+
+    step: the teacher's time-step if it is not given.
+    """
+    found = scalars(teacher, returns)
+    log(found, step=teacher.time_step if step is None else step)
+    return found
+
+
+def scalars(
+    teacher: Teacher, returns: Mapping[str, Sequence[float]] | None = None
+) -> dict[str, float]:
+    """`mastery/TASK` and `probability/TASK`, and of what was returned `return/TASK`, its mean, and
+    `episodes/TASK`. A program of one's own has no mastery."""
+    columns = {"mastery": teacher.mastery, "probability": teacher.probabilities}
+    if returns is not None:
+        seen = {task: np.atleast_1d(values) for task, values in returns.items()}
+        seen = {task: values for task, values in seen.items() if values.size}
+        columns["return"] = {task: float(values.mean()) for task, values in seen.items()}
+        columns["episodes"] = {task: float(values.size) for task, values in seen.items()}
+    return {
+        f"{column}/{_OTHER.sub('_', task)}": value
+        for column, values in columns.items()
+        for task, value in values.items()
+        if value == value  # not NaN
+    }
+
+
+class TensorBoard:
+    """An event file in a folder, one for each object, as TensorBoard's own writer has it.
+
+    Each call of `log` is in the file when it returns; a process that is killed loses nothing.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}.mastery"
+        self.path = Path(folder) / name
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("ab")
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self.path}: {error.strerror}") from None
+        self._lock = threading.Lock()
+        self._begun = False
+
+    def log(self, scalars: Mapping[str, float], step: int) -> None:
+        if self._file.closed:
+            raise MasteryError(f"{self.path} is closed: make a new TensorBoard to go on")
+        with self._lock:
+            parts = list(event_file([(time.time(), step, scalars)]))
+            self._file.write(b"".join(parts[self._begun :]))  # the first part is said once a file
+            self._file.flush()
+            self._begun = True
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> TensorBoard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
