@@ -15,6 +15,7 @@ import torch
 from minigrid.wrappers import ImgObsWrapper
 from stable_baselines3 import PPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from mastery import Curriculum, Teacher
 from mastery.adapters.stable_baselines3 import (
@@ -45,15 +46,37 @@ class OneHot(BaseFeaturesExtractor):
         return self.net(cells.permute(0, 3, 1, 2).float())
 
 
+class Shaped(VecEnvWrapper):
+    """What the agent learns from: five times the reward, and a little for each view that is new in
+    an episode. It goes around the curriculum, so that the teacher sees the real returns."""
+
+    def reset(self):
+        seen = self.venv.reset()
+        self.shown = [{view.tobytes()} for view in seen]
+        return seen
+
+    def step_wait(self):
+        seen, rewards, over, infos = self.venv.step_wait()
+        rewards = 5 * rewards
+        for n, (view, ended) in enumerate(zip(seen, over, strict=True)):
+            if ended:
+                self.shown[n] = {view.tobytes()}
+            elif view.tobytes() not in self.shown[n]:
+                self.shown[n].add(view.tobytes())
+                rewards[n] += 0.015
+        return seen, rewards, over, infos
+
+
 def make_env(task):
-    env = gym.make(f"MiniGrid-{task}-v0")
-    return gym.wrappers.FlattenObservation(ImgObsWrapper(env))
+    env = gym.wrappers.FlattenObservation(ImgObsWrapper(gym.make(f"MiniGrid-{task}-v0")))
+    return gym.wrappers.TransformAction(env, int, gym.spaces.Discrete(6))  # "done" does nothing
 
 
 def make_model(envs, seed):
     return PPO(
-        "MlpPolicy", envs, n_steps=128, batch_size=256, n_epochs=4, learning_rate=5e-4,
-        ent_coef=0.01, seed=seed, policy_kwargs={"features_extractor_class": OneHot, "net_arch": []},
+        "MlpPolicy", Shaped(envs), n_steps=128, batch_size=256, n_epochs=4, learning_rate=7e-4,
+        ent_coef=0.0025, max_grad_norm=2, normalize_advantage=False, seed=seed,
+        policy_kwargs={"features_extractor_class": OneHot, "net_arch": []},
     )  # fmt: skip
 
 
@@ -85,7 +108,7 @@ if __name__ == "__main__":
         saved = last_checkpoint(args.save)  # (c)
         teacher = Teacher.load(saved.teacher)  # (c)
     envs = CurriculumVecEnv(make_env, teacher, num_envs=16)  # (c)
-    model = PPO.load(saved.model, envs) if args.resume else make_model(envs, args.seed)
+    model = PPO.load(saved.model, Shaped(envs)) if args.resume else make_model(envs, args.seed)
     callback = CurriculumCallback(teacher, save=args.save)  # (c)
     model.learn(args.steps, callback=callback, reset_num_timesteps=not args.resume)
     print(teacher.explain())  # (c)

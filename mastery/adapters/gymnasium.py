@@ -3,9 +3,9 @@
     env = CurriculumEnv(make_env, teacher)                    one environment
     envs = CurriculumVectorEnv(make_env, teacher, 16)         many, in one process or in several
 
-Each episode is of a task that the teacher draws when it begins; its return goes to the teacher once,
-when it ends, be it terminated or truncated. What is broken off by a reset is not counted. The task
-is in `info["task"]`. See `Maker` for what `make_env` can be.
+Each episode is of a task that the teacher draws when it begins; its return goes to the teacher
+once, when it ends, be it terminated or truncated. What is broken off by a reset is not counted. The
+task is in `info["task"]`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class CurriculumEnv(TaskEnv):
         return observation, reward, terminated, truncated, info
 
     def update(self) -> dict[str, list[float]]:
-        """End the teacher's time-step: it gets the returns since the last one, as {task: returns}."""
+        """End the teacher's time-step: it gets the returns since the last one. These returns."""
         return self._ledger.update()
 
     def close(self) -> None:
@@ -217,7 +217,7 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         return observation, rewards, terminated, truncated, infos
 
     def update(self) -> dict[str, list[float]]:
-        """End the teacher's time-step: it gets the returns since the last one, as {task: returns}."""
+        """End the teacher's time-step: it gets the returns since the last one. These returns."""
         return self._ledger.update()
 
     def close(self, **kwargs: Any) -> None:

@@ -223,22 +223,19 @@ class _Noted(dict[str, Any]):
 
 
 def _takes_task(function: Callable[..., Any]) -> bool:
-    """Whether a function has an argument that has to be given."""
+    """Whether a function has an argument that has to be given, or is called task."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # something built in
         return True
-    needed = [
-        p
-        for p in parameters
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p.name for p in places if p.default is p.empty]
     if len(needed) > 1:
         raise MasteryError(
-            f"make_env needs {len(needed)} arguments ({', '.join(p.name for p in needed)}); it is "
-            "called with a task's name, or with nothing"
+            f"make_env needs {len(needed)} arguments ({', '.join(needed)}); it is called with a "
+            "task's name, or with nothing"
         )
-    return bool(needed)
+    return bool(needed) or (bool(places) and places[0].name == "task")
 
 
 def _alike(a: Any, b: Any) -> bool:
