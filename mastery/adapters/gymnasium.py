@@ -26,7 +26,7 @@ from mastery.teacher import Teacher
 try:
     from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorWrapper
 except ModuleNotFoundError as missing:
-    if missing.name != "gymnasium":
+    if (missing.name or "").partition(".")[0] != "gymnasium":
         raise
     raise MasteryError("this needs Gymnasium: pip install 'mastery[gymnasium]'") from None
 

@@ -31,7 +31,7 @@ try:
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as missing:
-    if missing.name != "stable_baselines3":
+    if (missing.name or "").partition(".")[0] != "stable_baselines3":
         raise
     raise MasteryError("this needs Stable-Baselines3: pip install 'mastery[sb3]'") from None
 
