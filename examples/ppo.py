@@ -43,7 +43,7 @@ class Lock(gym.Env):
         return (np.arange(len(DIGITS)) < self.right).astype(np.float32)
 
 
-def layer(inputs, outputs, gain=np.sqrt(2)):
+def layer(inputs, outputs, gain=2**0.5):
     made = nn.Linear(inputs, outputs)
     nn.init.orthogonal_(made.weight, gain)
     nn.init.zeros_(made.bias)
@@ -125,7 +125,9 @@ def main(seed=0):
     for _ in range(100):
         lamps, over = lock.reset()[0], False
         while not over:
-            lamps, reward, terminated, truncated, _ = lock.step(agent(torch.as_tensor(lamps))[0].item())
+            lamps, reward, terminated, truncated, _ = lock.step(
+                agent(torch.as_tensor(lamps))[0].item()
+            )
             over = terminated or truncated
         opened += reward
     print(f"the longest lock opens in {opened:.0f} of 100 episodes")

@@ -202,7 +202,7 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         ended = terminated | truncated
         over: list[int] = ended.nonzero()[0].tolist()
         for i in over:
-            self._ledger.add(self._tasks[i], float(self._returns[i]))
+            self._ledger.add(self._tasks[i], self._returns.item(i))
             self._returns[i] = 0.0
         if over and self._mode == AutoresetMode.SAME_STEP:
             infos["final_info"] |= {"task": self._tasks, "_task": ended}
@@ -227,13 +227,14 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
 
     def _draw(self, which: Sequence[int]) -> None:
         """The next tasks of some environments, with the probabilities that the teacher has now."""
-        if self.teacher.time_step != self._drawn_at:
-            self._drawn_at = self.teacher.time_step
+        now = self.teacher.time_step
+        if now != self._drawn_at:
+            self._drawn_at = now
             self._ahead.clear()
         for i in which:
             if not self._ahead:
                 drawn = self.teacher.sample(AHEAD)
-                self._ahead = [self._maker.positions[name] for name in drawn]
+                self._ahead += [self._maker.positions[name] for name in drawn]
             self._board.next[i] = self._ahead.pop()
 
     def _asked(self, tasks: Any) -> NDArray[np.int64]:

@@ -84,6 +84,7 @@ class GymnasiumVecEnv(VecEnv):
         final_observations = infos.pop("final_obs", None)
         rows = [_row(infos, n) for n in range(self.num_envs)]
         for n in np.flatnonzero(done).tolist():
+            self.reset_infos[n] = rows[n].copy()
             rows[n] |= _row(final, n)
             rows[n]["terminal_observation"] = final_observations[n]
             rows[n]["TimeLimit.truncated"] = bool(truncated[n] and not terminated[n])

@@ -374,11 +374,9 @@ ONE = gym.make("CartPole-v1")
 @pytest.mark.parametrize("many", [False, True])
 def test_wrong_environments_are_refused(make_env, said, many):
     teacher = Teacher(CURRICULUM, "uniform", seed=0)
+    make = partial(CurriculumVectorEnv, num_envs=2) if many else CurriculumEnv
     with pytest.raises(MasteryError, match=said):
-        if many:
-            CurriculumVectorEnv(make_env, teacher, 2).reset()
-        else:
-            CurriculumEnv(make_env, teacher).reset()
+        make(make_env, teacher).reset()
 
 
 def test_two_teachers_cannot_teach_one_environment(tmp_path):
@@ -401,7 +399,7 @@ def use_in_another_process(teacher):
 def test_a_copy_of_a_teacher_in_another_process_is_refused():
     with (
         multiprocessing.get_context("spawn").Pool(1) as pool,
-        pytest.raises(MasteryError, match="made in another process.*vectorization_mode='async'"),
+        pytest.raises(MasteryError, match=r"made in another process.*vectorization_mode='async'"),
     ):
         pool.apply(use_in_another_process, (Teacher(CURRICULUM, seed=0),))
 
