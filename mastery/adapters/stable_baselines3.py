@@ -49,7 +49,7 @@ class GymnasiumVecEnv(VecEnv):
     """A `gymnasium.vector.VectorEnv`, with or without wrappers, as Stable-Baselines3 wants it.
 
     Attributes and methods (`get_attr`, `set_attr`, `env_method`) are those of the vector
-    environment itself, of all its environments together.
+    environment itself, of all its environments together; `get_attr` finds a wrapper's as well.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
@@ -97,7 +97,10 @@ class GymnasiumVecEnv(VecEnv):
         return self.envs.render() or ()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self.envs.unwrapped, attr_name)] * len(self._which(indices))
+        envs: Any = self.envs
+        while not hasattr(envs, attr_name) and envs is not envs.unwrapped:
+            envs = envs.env
+        return [getattr(envs, attr_name)] * len(self._which(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         if indices is not None or not hasattr(self.envs.unwrapped, attr_name):
@@ -159,6 +162,17 @@ class CurriculumCallback(BaseCallback):
         self._save_every, self._saved_at = save_every, 0
 
     def _on_training_start(self) -> None:
+        try:
+            found = self.training_env.get_attr("teacher")
+        except AttributeError:
+            raise MasteryError(
+                "the model's environments have no curriculum: make them with "
+                "CurriculumVecEnv(make_env, teacher, num_envs)"
+            ) from None
+        if any(teacher is not self.teacher for teacher in found):
+            raise MasteryError(
+                "the callback's teacher is not that of the model's environments: give both the same"
+            )
         if isinstance(self.model, OnPolicyAlgorithm):
             self._ledger.every = None
         self._saved_at = self.num_timesteps
@@ -167,10 +181,10 @@ class CurriculumCallback(BaseCallback):
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise CheckpointError(f"cannot make {self.folder}: {error.strerror}") from None
-            for found in _checkpoints(self.folder):
-                if found.steps > self.num_timesteps:
+            for there in _checkpoints(self.folder):
+                if there.steps > self.num_timesteps:
                     raise CheckpointError(
-                        f"{self.folder} has a checkpoint of {found.steps} steps, and this model "
+                        f"{self.folder} has a checkpoint of {there.steps} steps, and this model "
                         f"has made {self.num_timesteps}: go on from it with last_checkpoint(), or "
                         "save in another folder"
                     )

@@ -152,6 +152,14 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path):
         CurriculumCallback(teacher, save=tmp_path, save_every=0)
 
 
+def test_environments_and_callback_must_have_the_same_teacher():
+    one, other = (Teacher(CURRICULUM, seed=seed) for seed in range(2))
+    with pytest.raises(MasteryError, match="is not that of the model's environments"):
+        ppo(CurriculumVecEnv(make_env, one, 2)).learn(64, callback=CurriculumCallback(other))
+    with pytest.raises(MasteryError, match="have no curriculum"):
+        ppo(make_env("short")).learn(64, callback=CurriculumCallback(other))
+
+
 def test_the_task_is_in_the_infos():
     """At the end of an episode it is the one that ended, as in all of this library's infos."""
     teacher = Teacher(CURRICULUM, "uniform", seed=0)
