@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mastery.errors import CheckpointError, MasteryError
+from mastery.errors import CheckpointError
 from mastery.runs.events import event_file
 from mastery.teacher import Teacher
 
@@ -60,36 +59,24 @@ def scalars(
 
 
 class TensorBoard:
-    """An event file in a folder, one for each object, as TensorBoard's own writer has it.
+    """An event file in a folder, a new one for each object, as TensorBoard's own writer has it.
 
-    Each call of `log` is in the file when it returns; a process that is killed loses nothing.
+    What was logged is in the file when `log` returns; there is nothing to close.
     """
 
     def __init__(self, folder: str | Path) -> None:
-        name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}.mastery"
+        name = f"events.out.tfevents.{time.time():.6f}.{os.getpid()}.mastery"
         self.path = Path(folder) / name
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("ab")
-        except OSError as error:
-            raise CheckpointError(f"cannot write {self.path}: {error.strerror}") from None
         self._lock = threading.Lock()
         self._begun = False
 
     def log(self, scalars: Mapping[str, float], step: int) -> None:
-        if self._file.closed:
-            raise MasteryError(f"{self.path} is closed: make a new TensorBoard to go on")
         with self._lock:
             parts = list(event_file([(time.time(), step, scalars)]))
-            self._file.write(b"".join(parts[self._begun :]))  # the first part is said once a file
-            self._file.flush()
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self.path.open("ab") as file:
+                    file.write(b"".join(parts[self._begun :]))  # the first is said once a file
+            except OSError as error:
+                raise CheckpointError(f"cannot write {self.path}: {error.strerror}") from None
             self._begun = True
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> TensorBoard:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

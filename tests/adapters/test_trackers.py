@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from mastery import Curriculum, MasteryError, Task, Teacher
+from mastery import CheckpointError, Curriculum, Task, Teacher
 from mastery.adapters.trackers import TensorBoard, scalars, track
 
 CURRICULUM = Curriculum([Task("easy", 0, 1), Task("hard: 2+2", 0, 1, after=("easy",))])
@@ -47,22 +47,23 @@ def test_any_function_can_log():
 def test_tensorboard_reads_the_events_as_they_come(tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     teacher = taught()
-    with TensorBoard(tmp_path / "deep" / "run") as board:
-        track(teacher, board.log)
-        reader = accumulator.EventAccumulator(str(tmp_path / "deep" / "run"))
-        reader.Reload()  # while it is still open
-        assert [e.step for e in reader.Scalars("mastery/easy")] == [2]
-        teacher.update({"easy": 1.0})
-        track(teacher, board.log, step=10)
-    with TensorBoard(tmp_path / "deep" / "run") as board:  # a run that goes on
-        track(teacher, board.log, step=11)
-    reader = accumulator.EventAccumulator(str(tmp_path / "deep" / "run"))
+    folder = tmp_path / "deep" / "run"
+    board = TensorBoard(folder)
+    track(teacher, board.log)
+    reader = accumulator.EventAccumulator(str(folder))
     reader.Reload()
-    found = reader.Scalars("probability/easy")
-    assert found[1].value == pytest.approx(teacher.probabilities["easy"])
-    assert len(list((tmp_path / "deep" / "run").iterdir())) == 2
-    with pytest.raises(MasteryError, match="is closed"):
-        board.log({}, step=12)
+    assert [e.step for e in reader.Scalars("mastery/easy")] == [2]
+    teacher.update({"easy": 1.0})
+    track(teacher, board.log, step=10)
+    track(teacher, TensorBoard(folder).log, step=11)  # a run that goes on
+    reader.Reload()
+    assert [e.step for e in reader.Scalars("probability/easy")] == [2, 10, 11]
+    assert reader.Scalars("probability/easy")[1].value == pytest.approx(
+        teacher.probabilities["easy"]
+    )
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match="cannot write"):
+        TensorBoard(tmp_path / "file").log({}, step=12)
 
 
 def run(code, tmp_path, **environment):
