@@ -126,7 +126,7 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
                 f"vectorization_mode is {vectorization_mode!r}; there is 'sync' and 'async'"
             )
         try:
-            self._mode = AutoresetMode(autoreset_mode)
+            mode = AutoresetMode(autoreset_mode)
         except ValueError:
             known = ", ".join(repr(m.value) for m in AutoresetMode)
             raise MasteryError(f"autoreset_mode is {autoreset_mode!r}; there is {known}") from None
@@ -143,12 +143,14 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
             finally:
                 probe.close()
         slots = [partial(Slot, self._maker, self._board, i, keep) for i in range(num_envs)]
-        envs: Any = MODES[vectorization_mode](slots, autoreset_mode=self._mode, **settings)
+        envs: Any = MODES[vectorization_mode](slots, autoreset_mode=mode, **settings)
         super().__init__(envs)
         if shared:
             self._board.forget()
         else:
             envs.envs[0].check()
+        self._same_step = mode == AutoresetMode.SAME_STEP
+        self._disabled = mode == AutoresetMode.DISABLED
         self._all = np.ones(num_envs, bool)
         self._returns = np.zeros(num_envs)
         self._over: list[int] = []  # environments whose episode has ended, and none begun since
@@ -181,16 +183,16 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         self._returns[which] = 0.0
         self._over = [i for i in self._over if not mask[i]]
         self._tasks = self._names[self._board.playing]
-        if self._mode == AutoresetMode.SAME_STEP:
+        if self._same_step:
             self._draw(which)
         return observation, infos | {"task": self._tasks, "_task": mask}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         begins = bool(self._over)
-        if self._mode == AutoresetMode.SAME_STEP:  # any of them may have to begin an episode
+        if self._same_step:  # any of them may have to begin an episode
             if self.teacher.time_step != self._drawn_at:
                 self._draw(range(self.num_envs))
-        elif begins and self._mode == AutoresetMode.DISABLED:
+        elif begins and self._disabled:
             raise MasteryError(
                 f"the episode of environment {self._over[0]} has ended; reset it with "
                 "reset(options={'reset_mask': …}), or choose another autoreset_mode"
@@ -204,7 +206,7 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         for i in over:
             self._ledger.add(self._tasks[i], self._returns.item(i))
             self._returns[i] = 0.0
-        if over and self._mode == AutoresetMode.SAME_STEP:
+        if over and self._same_step:
             infos["final_info"] |= {"task": self._tasks, "_task": ended}
             self._draw(over)
             begins = True
