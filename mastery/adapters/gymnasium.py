@@ -135,19 +135,20 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         self._maker = Maker(make_env, teacher.curriculum)
         self._names = np.array(self._maker.names, object)
         shared = vectorization_mode == "async"
-        self._board = Board(num_envs, shared)
         if shared:
-            probe = Slot(self._maker, self._board, 0, keep)
+            probe = Slot(self._maker, Board(1, shared=False), 0, keep)
             try:
                 probe.check()
             finally:
                 probe.close()
+        self._board = Board(num_envs, shared)
         slots = [partial(Slot, self._maker, self._board, i, keep) for i in range(num_envs)]
-        envs: Any = MODES[vectorization_mode](slots, autoreset_mode=mode, **settings)
-        super().__init__(envs)
-        if shared:
+        try:
+            envs: Any = MODES[vectorization_mode](slots, autoreset_mode=mode, **settings)
+        finally:
             self._board.forget()
-        else:
+        super().__init__(envs)
+        if not shared:
             envs.envs[0].check()
         self._same_step = mode == AutoresetMode.SAME_STEP
         self._disabled = mode == AutoresetMode.DISABLED
@@ -190,8 +191,7 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         begins = bool(self._over)
         if self._same_step:  # any of them may have to begin an episode
-            if self.teacher.time_step != self._drawn_at:
-                self._draw(range(self.num_envs))
+            self._draw(())
         elif begins and self._disabled:
             raise MasteryError(
                 f"the episode of environment {self._over[0]} has ended; reset it with "
@@ -233,6 +233,8 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         if now != self._drawn_at:
             self._drawn_at = now
             self._ahead.clear()
+            if self._same_step:  # what the others have is out of date as well
+                which = range(self.num_envs)
         for i in which:
             if not self._ahead:
                 drawn = self.teacher.sample(AHEAD)
@@ -274,8 +276,9 @@ class Board:
 
     def forget(self) -> None:
         """Remove the file, once all processes have it open."""
-        with contextlib.suppress(OSError):
-            Path(self._path).unlink()
+        if self._path:
+            with contextlib.suppress(OSError):
+                Path(self._path).unlink()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_n": self._n, "_path": self._path}

@@ -241,8 +241,11 @@ def test_after_a_time_step_new_episodes_are_of_the_new_probabilities(mode):
     )
     envs.reset(seed=0)
     assert set(envs.tasks) == {"first"}
+    envs.reset(options={"reset_mask": np.arange(5) < 2})
     for _ in range(20):
         teacher.update({"first": 1.0})
+    envs.reset(options={"reset_mask": np.arange(5) < 1})
+    assert envs.tasks == ["second", *["first"] * 4]
     assert teacher.probabilities == {"first": 0.0, "second": 1.0}
     for _ in range(5):  # at least one end, and a beginning
         _, _, terminated, truncated, _ = envs.step(np.zeros(5, int))
