@@ -18,7 +18,10 @@ what else the machine does, and else by the clock.
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -88,6 +91,13 @@ def syllabus(make: Make, envs: int, mode: str) -> tuple[Any, Callable[[], None]]
     return made, close
 
 
+COLUMNS: dict[str, Callable[[Make, int, str], tuple[Any, Callable[[], None]]]] = {
+    "uniform": lambda *given: ours(*given, "uniform"),
+    "mr": lambda *given: ours(*given, "mr"),
+    "Syllabus": syllabus,
+}
+
+
 def compare(base: Any, other: Any, cpu: bool, seconds: float) -> tuple[float, float, float]:
     """Steps per second of both, and how much less the other does, as a share."""
     clock = time.process_time if cpu else time.perf_counter
@@ -109,29 +119,41 @@ def compare(base: Any, other: Any, cpu: bool, seconds: float) -> tuple[float, fl
     return speeds[0], speeds[1], 1 - ratio
 
 
+def one(name: str, mode: str, column: str, envs: int, seconds: float) -> str:
+    """A line of the table."""
+    make = ENVIRONMENTS[name]
+    base, close_base = without(make, envs, mode)
+    other, close = COLUMNS[column](make, envs, mode)
+    speed, with_it, less = compare(base, other, mode == "sync", seconds)
+    close()
+    close_base()
+    return f"{speed:>9,.0f}{with_it:>9,.0f}{100 * less:>11.1f} %"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--envs", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--only", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    columns: dict[str, Callable[[Make, int, str], tuple[Any, Callable[[], None]]]] = {
-        "uniform": lambda *given: ours(*given, "uniform"),
-        "mr": lambda *given: ours(*given, "mr"),
-    }
-    if find_spec("syllabus"):
-        columns["Syllabus"] = syllabus
+    if args.only:
+        print(one(*args.only, args.envs, args.seconds))
+        return
     print(f"environment steps per second, {args.envs} environments, Gymnasium {gym.__version__}")
     print(f"{'':<26}{'none':>9}{'with':>9}{'slower by':>13}")
-    for name, make in ENVIRONMENTS.items():
-        for mode in MODES:
-            for column, variant in columns.items():
-                base, close_base = without(make, args.envs, mode)
-                other, close = variant(make, args.envs, mode)
-                one, two, less = compare(base, other, mode == "sync", args.seconds)
-                close()
-                close_base()
-                label = f"{name} {mode} {column}"
-                print(f"{label:<26}{one:>9,.0f}{two:>9,.0f}{100 * less:>11.1f} %", flush=True)
+    for name, mode, column in itertools.product(ENVIRONMENTS, MODES, COLUMNS):
+        if column == "Syllabus" and not find_spec("syllabus"):
+            continue
+        command = [sys.executable, __file__, "--only", name, mode, column]
+        command += ["--envs", str(args.envs), "--seconds", str(args.seconds)]
+        try:  # in a process of its own, as Syllabus's queues can lock up
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=3 * args.seconds + 30, check=True
+            )
+            line = done.stdout.splitlines()[-1]
+        except subprocess.TimeoutExpired:
+            line = "         it has locked up"
+        print(f"{name} {mode} {column}".ljust(26) + line, flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from mastery.adapters.gymnasium import CurriculumVectorEnv
 
 DIGITS = (2, 0, 3, 1, 1, 2, 0, 3)  # of the longest lock
 TASKS = [f"{n}-digits" for n in range(1, len(DIGITS) + 1)]
-ENVS, STEPS, UPDATES, MINIBATCHES, EPOCHS = 8, 64, 40, 4, 4
+ENVS, STEPS, UPDATES, MINIBATCHES, EPOCHS = 8, 64, 50, 4, 4
 GAMMA, GAE_LAMBDA, CLIP, ENTROPY, VALUE, LEARNING_RATE = 0.98, 0.95, 0.2, 0.02, 0.5, 2.5e-3
 
 
