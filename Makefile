@@ -33,6 +33,8 @@ bench: $(VENV)/.test  ## speed and memory, as tables (peers are measured if they
 	$(BIN)/python benchmarks/environments.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/addition.py
+	$(BIN)/python benchmarks/adapters.py
+	$(BIN)/python benchmarks/ray_teacher.py
 
 pictures: $(VENV)/.test  ## draw docs/img anew
 	$(BIN)/python docs/pictures.py

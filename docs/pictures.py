@@ -1,5 +1,6 @@
 """Draws the pictures of the documentation: `make pictures`."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     draw_agent()
     draw_paper()
+    draw_stable_baselines3()
     draw_curricula()
     draw_minigrid()
 
@@ -101,7 +103,35 @@ def trained(data: Any, job: str, variant: str) -> Any:
     return returns.mean(2)
 
 
-def side_by_side(pictures: list[str], names: list[str]) -> str:
+def draw_stable_baselines3() -> None:
+    """Each task of BlockedUnlockPickup, learned by Stable-Baselines3's PPO under two programs."""
+    with (DATA / "sb3.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    programs, tasks, steps, seeds = (
+        list(dict.fromkeys(row[column] for row in rows))
+        for column in ("program", "task", "steps", "seed")
+    )
+    found = {tuple(row.values())[:4]: float(row["return"]) for row in rows}
+    x = np.array(steps, float) / 1e3
+    pictures = [
+        curves_svg(
+            {
+                p: (x, np.array([[found[p, seed, n, task] for seed in seeds] for n in steps]))
+                for p in programs
+            },
+            "thousand steps", "return", title=task,
+        )
+        for task in tasks
+    ]  # fmt: skip
+    picture = side_by_side(pictures, programs, "return in evaluations, by thousand steps of a run")
+    (FOLDER / "sb3.svg").write_text(picture)
+
+
+def side_by_side(
+    pictures: list[str],
+    names: list[str],
+    caption: str = "mean return over the tasks, by frames of a run (M)",
+) -> str:
     """Small pictures in a row, over a list of what their lines are."""
     wide, high = 330, 196
     placed = [p.replace("<svg ", f'<svg x="{i * wide}" y="0" ', 1) for i, p in enumerate(pictures)]
@@ -116,7 +146,7 @@ def side_by_side(pictures: list[str], names: list[str]) -> str:
         label(
             wide * len(pictures) - 14,
             high + 20,
-            "mean return over the tasks, by frames of a run (M)",
+            caption,
             "end",
         )
     )

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import hashlib
 import math
+import os
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -68,6 +69,7 @@ class Teacher:
         if isinstance(self.program, Program):  # its arrays may be JAX's
             self.program = tree_map(lambda x: x if np.isscalar(x) else np.asarray(x), self.program)
         self.per_episode = bool(per_episode)
+        self._process = os.getpid()  # where it was made: a copy elsewhere is another teacher
         self._lock = threading.RLock()
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._time_step = 0

@@ -1,31 +1,55 @@
-"""Stable-Baselines3 on a Gymnasium vector environment.
+"""A curriculum in Stable-Baselines3, and Stable-Baselines3 on any Gymnasium vector environment.
 
-envs = mastery.minigrid.make_vec("Unlock", 64, autoreset_mode="SameStep")
-PPO("MultiInputPolicy", GymnasiumVecEnv(envs)).learn(100_000)
+    envs = CurriculumVecEnv(make_env, teacher, num_envs=16)
+    PPO("MlpPolicy", envs).learn(100_000, callback=CurriculumCallback(teacher, save="checkpoints"))
+
+and on after an interruption:
+
+    saved = last_checkpoint("checkpoints")
+    teacher = Teacher.load(saved.teacher)
+    model = PPO.load(saved.model, CurriculumVecEnv(make_env, teacher, num_envs=16))
+    model.learn(100_000, reset_num_timesteps=False, callback=…)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from mastery.errors import MasteryError
+from mastery.errors import CheckpointError, MasteryError
+from mastery.teacher import Teacher
 
 try:
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
     from stable_baselines3.common.vec_env import VecEnv
-except ModuleNotFoundError:
-    raise MasteryError("this needs Stable-Baselines3: pip install stable-baselines3") from None
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "stable_baselines3":
+        raise
+    raise MasteryError("this needs Stable-Baselines3: pip install 'mastery[sb3]'") from None
+
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from mastery.adapters.gymnasium import CurriculumVectorEnv
+from mastery.adapters.ledger import Ledger
+from mastery.adapters.task_env import MakeEnv
+from mastery.adapters.trackers import scalars
+
+KEPT = 2  # checkpoints
 
 
 class GymnasiumVecEnv(VecEnv):
     """A `gymnasium.vector.VectorEnv`, with or without wrappers, as Stable-Baselines3 wants it.
 
     Attributes and methods (`get_attr`, `set_attr`, `env_method`) are those of the vector
-    environment itself, of all its environments together.
+    environment itself, of all its environments together; `get_attr` finds a wrapper's as well.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
@@ -60,6 +84,7 @@ class GymnasiumVecEnv(VecEnv):
         final_observations = infos.pop("final_obs", None)
         rows = [_row(infos, n) for n in range(self.num_envs)]
         for n in np.flatnonzero(done).tolist():
+            self.reset_infos[n] = rows[n].copy()
             rows[n] |= _row(final, n)
             rows[n]["terminal_observation"] = final_observations[n]
             rows[n]["TimeLimit.truncated"] = bool(truncated[n] and not terminated[n])
@@ -72,7 +97,10 @@ class GymnasiumVecEnv(VecEnv):
         return self.envs.render() or ()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self.envs.unwrapped, attr_name)] * len(self._which(indices))
+        envs: Any = self.envs
+        while not hasattr(envs, attr_name) and envs is not envs.unwrapped:
+            envs = envs.env
+        return [getattr(envs, attr_name)] * len(self._which(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         if indices is not None or not hasattr(self.envs.unwrapped, attr_name):
@@ -101,3 +129,135 @@ def _row(infos: dict[str, Any], n: int) -> dict[str, Any]:
             continue
         found[key] = _row(value, n) if isinstance(value, dict) else value[n]
     return found
+
+
+class CurriculumVecEnv(GymnasiumVecEnv):
+    """Environments that play what a teacher wants to be played; see `CurriculumVectorEnv`."""
+
+    def __init__(self, make_env: MakeEnv, teacher: Teacher, num_envs: int, **settings: Any) -> None:
+        settings["autoreset_mode"] = AutoresetMode.SAME_STEP
+        super().__init__(CurriculumVectorEnv(make_env, teacher, num_envs, **settings))
+
+
+class CurriculumCallback(BaseCallback):
+    """Updates the teacher, logs what it does, and saves it with the model.
+
+    teacher: that of the environments, be they one `CurriculumVecEnv` or many `CurriculumEnv`s.
+    save: a folder for checkpoints; none if None. Each is two files, the model's and the teacher's,
+        written so that `last_checkpoint` finds both or neither; the last two are kept.
+    save_every: steps between two checkpoints; the last is at the end of training.
+
+    A time-step of the teacher is one rollout of an on-policy algorithm (PPO, A2C). Others have none
+    to speak of: there it is `update_every` steps of the environments, 2048 if not told otherwise.
+    """
+
+    def __init__(
+        self, teacher: Teacher, save: str | Path | None = None, save_every: int = 50_000
+    ) -> None:
+        super().__init__()
+        self.teacher, self._ledger = teacher, Ledger.of(teacher)
+        self.folder = None if save is None else Path(save)
+        if isinstance(save_every, bool) or not isinstance(save_every, int) or save_every < 1:
+            raise MasteryError(f"save_every is {save_every!r}: it must be 1 step or more")
+        self._save_every, self._saved_at = save_every, 0
+
+    def _on_training_start(self) -> None:
+        try:
+            found = self.training_env.get_attr("teacher")
+        except AttributeError:
+            raise MasteryError(
+                "the model's environments have no curriculum: make them with "
+                "CurriculumVecEnv(make_env, teacher, num_envs)"
+            ) from None
+        if any(teacher is not self.teacher for teacher in found):
+            raise MasteryError(
+                "the callback's teacher is not that of the model's environments: give both the same"
+            )
+        if isinstance(self.model, OnPolicyAlgorithm):
+            self._ledger.every = None
+        self._saved_at = self.num_timesteps
+        if self.folder is not None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise CheckpointError(f"cannot make {self.folder}: {error.strerror}") from None
+            for there in _checkpoints(self.folder):
+                if there.steps > self.num_timesteps:
+                    raise CheckpointError(
+                        f"{self.folder} has a checkpoint of {there.steps} steps, and this model "
+                        f"has made {self.num_timesteps}: go on from it with last_checkpoint(), or "
+                        "save in another folder"
+                    )
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        if isinstance(self.model, OnPolicyAlgorithm):
+            self._ledger.update()
+        for key, value in scalars(self.teacher, self._ledger.last).items():
+            # a table on the screen would be long, and cuts the names
+            self.logger.record(f"curriculum_{key}", value, exclude=("stdout", "log"))
+        self.logger.record("curriculum/mastery", float(np.mean([*self.teacher.mastery.values()])))
+        self.logger.record("curriculum/time_steps", self.teacher.time_step)
+
+    def _on_rollout_start(self) -> None:
+        # here the model has learned from what the teacher has seen
+        if self.num_timesteps - self._saved_at >= self._save_every:
+            self._save()
+
+    def _on_training_end(self) -> None:
+        self._ledger.flush()
+        self._save()
+
+    def _save(self) -> None:
+        self._saved_at = self.num_timesteps
+        if self.folder is None:
+            return
+        saved = Checkpoint.at(self.folder, self.num_timesteps)
+        self.teacher.save(saved.teacher)
+        beside = saved.model.with_name(f".{saved.model.name}.{os.getpid()}.zip")
+        try:
+            self.model.save(beside)
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+            beside.replace(saved.model)  # now there is a checkpoint
+        except OSError as error:
+            raise CheckpointError(f"cannot write {saved.model}: {error.strerror}") from None
+        finally:
+            beside.unlink(missing_ok=True)
+        for old in [c for c in _checkpoints(self.folder) if c.steps != saved.steps][KEPT - 1 :]:
+            for path in (old.model, old.teacher):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+class Checkpoint(NamedTuple):
+    """A model and the teacher that goes with it."""
+
+    steps: int
+    model: Path
+    teacher: Path
+
+    @classmethod
+    def at(cls, folder: Path, steps: int) -> Checkpoint:
+        return cls(steps, folder / f"model_{steps}.zip", folder / f"teacher_{steps}.mastery")
+
+
+def last_checkpoint(folder: str | Path) -> Checkpoint:
+    """The last that `CurriculumCallback` saved in a folder."""
+    for found in _checkpoints(Path(folder)):
+        return found
+    raise CheckpointError(
+        f"there is no checkpoint in {folder}: it needs a model_STEPS.zip with its "
+        "teacher_STEPS.mastery, as CurriculumCallback(teacher, save=folder) writes them"
+    )
+
+
+def _checkpoints(folder: Path) -> Iterator[Checkpoint]:
+    """All that are whole, the last first."""
+    names = (re.fullmatch(r"model_(\d+)\.zip", path.name) for path in folder.glob("model_*.zip"))
+    for steps in sorted((int(name[1]) for name in names if name), reverse=True):
+        found = Checkpoint.at(folder, steps)
+        if found.teacher.exists():
+            yield found

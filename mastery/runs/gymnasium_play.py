@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from mastery.adapters.environments import Env, said
 from mastery.distribution import cumulative, draw
 from mastery.errors import MasteryError
 from mastery.learners import ppo
 from mastery.learners.ppo import Agent, Trajectory
-from mastery.runs.gymnasium_tasks import Env, GymnasiumTasks, said
+from mastery.runs.gymnasium_tasks import GymnasiumTasks
 from mastery.runs.loop import EVALUATION_SEED, POLICIES, Evaluation
 from mastery.task import LARGEST
 

@@ -1,8 +1,4 @@
-"""The tasks of a curriculum as Gymnasium environments: how they are made, and what is seen of them.
-
-    settings.env                 an id, such as CartPole-v1; package:Id-v0 imports the package first
-    settings.kwargs              a table of arguments for the environment
-    settings.max_episode_steps   a limit of an episode, if not the one it is registered with
+"""The tasks of a curriculum as Gymnasium environments, and what is seen of them.
 
 An observation becomes one array, of the same kind in all tasks:
 
@@ -17,25 +13,21 @@ Of MiniGrid's observations only the image is shown, not the direction and not th
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from mastery.adapters.environments import Env, make_by_settings
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError
 from mastery.learners.encoders import Space
 from mastery.minigrid import cells
 from mastery.minigrid.tasks import NAMES
 
-Env = Any  # a gymnasium.Env
 BYTE, SINGLE = np.dtype(np.uint8), np.dtype(np.float32)
-MINIGRID = ("MiniGrid-", "BabyAI-")  # how the ids of its environments begin
 
 
 class View(NamedTuple):
@@ -90,35 +82,7 @@ class GymnasiumTasks:
 
     def make(self, task: int, render_mode: str | None = None) -> Env:
         """A new environment of a task."""
-        settings, where = self._settings[task], f"task {self.names[task]!r}"
-        name, kwargs = settings.get("env"), settings.get("kwargs", {})
-        if not isinstance(name, str):
-            raise MasteryError(
-                f"{where} does not say its environment; write an id of Gymnasium, as in "
-                'settings = { env = "CartPole-v1" }'
-            )
-        if not isinstance(kwargs, Mapping):
-            raise MasteryError(f"{where}: kwargs is {kwargs!r}; it must be a table of arguments")
-        given = {**kwargs, "disable_env_checker": True}
-        if render_mode is not None:
-            given["render_mode"] = render_mode
-        if "max_episode_steps" in settings:
-            given["max_episode_steps"] = settings["max_episode_steps"]
-        if name.startswith(MINIGRID):  # they are there once their package is imported
-            with contextlib.suppress(ModuleNotFoundError):
-                importlib.import_module("minigrid")
-        try:
-            return gymnasium.make(name, **given)
-        except (gymnasium.error.UnregisteredEnv, ModuleNotFoundError) as error:
-            remedy = "write package:Id-v0 to import the package that it comes from"
-            if name.startswith(MINIGRID):
-                remedy = "its package is minigrid: pip install minigrid"
-            raise MasteryError(f"{where}: there is no {name!r} ({error}); {remedy}") from None
-        except Exception as error:  # whatever an environment of someone else's does
-            raise MasteryError(
-                f"{where}: {name!r} cannot be made: {said(error)}; see its kwargs and "
-                "max_episode_steps in the task's settings"
-            ) from error
+        return make_by_settings(self.names[task], self._settings[task], render_mode)
 
     def _view(self, task: int, env: Env) -> View:
         view = _view_of(env, self._as_cells)
@@ -210,8 +174,3 @@ def _shown(view: View) -> str:
 
 def _discrete(n: int, start: int) -> str:
     return f"actions {start} to {start + n - 1}"
-
-
-def said(error: Exception) -> str:
-    """An error of someone else's, in one of ours."""
-    return f"{type(error).__name__}: {error}"

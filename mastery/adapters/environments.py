@@ -1,0 +1,58 @@
+"""The Gymnasium environment of a task, as the task's settings say.
+
+settings.env                 an id, such as CartPole-v1; package:Id-v0 imports the package first
+settings.kwargs              a table of arguments for the environment
+settings.max_episode_steps   a limit of an episode, if not the one it is registered with
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+
+from mastery.errors import MasteryError
+
+Env = Any  # a gymnasium.Env
+MINIGRID = ("MiniGrid-", "BabyAI-")  # how the ids of its environments begin
+
+
+def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | None = None) -> Env:
+    """A new environment of a task."""
+    where = f"task {task!r}"
+    name, kwargs = settings.get("env"), settings.get("kwargs", {})
+    if not isinstance(name, str):
+        raise MasteryError(
+            f"{where} does not say its environment; write an id of Gymnasium, as in "
+            'settings = { env = "CartPole-v1" }'
+        )
+    if not isinstance(kwargs, Mapping):
+        raise MasteryError(f"{where}: kwargs is {kwargs!r}; it must be a table of arguments")
+    given = {**kwargs, "disable_env_checker": True}
+    if render_mode is not None:
+        given["render_mode"] = render_mode
+    if "max_episode_steps" in settings:
+        given["max_episode_steps"] = settings["max_episode_steps"]
+    if name.startswith(MINIGRID):  # they are there once their package is imported
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module("minigrid")
+    try:
+        return gymnasium.make(name, **given)
+    except (gymnasium.error.UnregisteredEnv, ModuleNotFoundError) as error:
+        remedy = "write package:Id-v0 to import the package that it comes from"
+        if name.startswith(MINIGRID):
+            remedy = "its package is minigrid: pip install minigrid"
+        raise MasteryError(f"{where}: there is no {name!r} ({error}); {remedy}") from None
+    except Exception as error:  # whatever an environment of someone else's does
+        raise MasteryError(
+            f"{where}: {name!r} cannot be made: {said(error)}; see its kwargs and "
+            "max_episode_steps in the task's settings"
+        ) from error
+
+
+def said(error: Exception) -> str:
+    """An error of someone else's, in one of ours."""
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,307 @@
+"""A curriculum in Gymnasium: environments that play what a teacher wants to be played.
+
+    env = CurriculumEnv(make_env, teacher)                    one environment
+    envs = CurriculumVectorEnv(make_env, teacher, 16)         many, in one process or in several
+
+Each episode is of a task that the teacher draws when it begins; its return goes to the teacher
+once, when it ends, be it terminated or truncated. What is broken off by a reset is not counted. The
+task is in `info["task"]`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.errors import MasteryError
+from mastery.teacher import Teacher
+
+try:
+    from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorWrapper
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "gymnasium":
+        raise
+    raise MasteryError("this needs Gymnasium: pip install 'mastery[gymnasium]'") from None
+
+from mastery.adapters.ledger import STEPS, Ledger
+from mastery.adapters.task_env import KEPT, MakeEnv, Maker, TaskEnv
+
+MODES = {"sync": SyncVectorEnv, "async": AsyncVectorEnv}
+AHEAD = 64  # tasks drawn at a time
+
+
+class CurriculumEnv(TaskEnv):
+    """One environment that becomes another task at each reset.
+
+    make_env: a function that takes a task's name and makes its environment; or a function without
+        arguments, or an environment's id, for one environment that is told the task by
+        `reset(options={"task": name})`; or None: the task's `settings["env"]` is an id.
+    teacher: several environments of one process can have the same.
+    update_every: a time-step of the teacher is so many steps of all its environments together;
+        None: it is over when you call `update()`.
+    keep: how many environments stay open at most.
+    """
+
+    def __init__(
+        self,
+        make_env: MakeEnv,
+        teacher: Teacher,
+        *,
+        update_every: int | None = STEPS,
+        keep: int = KEPT,
+    ) -> None:
+        self.teacher, self._ledger = teacher, Ledger.of(teacher)
+        self._ledger.set_every(update_every)
+        self._return, self._running = 0.0, False
+        super().__init__(Maker(make_env, teacher.curriculum), keep)
+        self.check()
+
+    def choose(self) -> int:
+        return int(self.teacher.curriculum.positions[self.teacher.sample()])
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """A new episode of a task that the teacher draws, or of `options["task"]`."""
+        self._running = False
+        observation, info = super().reset(seed=seed, options=options)
+        self._return, self._running = 0.0, True
+        return observation, {**info, "task": self.task}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._return += float(reward)
+        if (terminated or truncated) and self._running:
+            self._running = False
+            self._ledger.add(self.task, self._return)
+        self._ledger.passed(1)
+        info["task"] = self.task
+        return observation, reward, terminated, truncated, info
+
+    def update(self) -> dict[str, list[float]]:
+        """End the teacher's time-step: it gets the returns since the last one. These returns."""
+        return self._ledger.update()
+
+    def close(self) -> None:
+        """Close all environments; the teacher gets the returns that it has not got yet."""
+        super().close()
+        self._ledger.flush()
+
+
+class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Many environments, each of which becomes another task at each reset, with one teacher.
+
+    make_env, teacher, update_every, keep: as in `CurriculumEnv`; `keep` is of each environment.
+    vectorization_mode: "sync", all in this process, or "async", each in a process of its own;
+        the teacher stays in this process.
+    autoreset_mode: any of Gymnasium's three.
+    settings: for Gymnasium's SyncVectorEnv or AsyncVectorEnv, as `copy` or `context`.
+
+    `reset(options={"task": …})` begins episodes of that task, or of those of a list.
+    """
+
+    def __init__(
+        self,
+        make_env: MakeEnv,
+        teacher: Teacher,
+        num_envs: int,
+        *,
+        vectorization_mode: str = "sync",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        update_every: int | None = STEPS,
+        keep: int = KEPT,
+        **settings: Any,
+    ) -> None:
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
+            raise MasteryError(f"num_envs is {num_envs!r}: it must be a whole number from 1 on")
+        if vectorization_mode not in MODES:
+            raise MasteryError(
+                f"vectorization_mode is {vectorization_mode!r}; there is 'sync' and 'async'"
+            )
+        try:
+            mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            known = ", ".join(repr(m.value) for m in AutoresetMode)
+            raise MasteryError(f"autoreset_mode is {autoreset_mode!r}; there is {known}") from None
+        self.teacher, self._ledger = teacher, Ledger.of(teacher)
+        self._ledger.set_every(update_every)
+        self._maker = Maker(make_env, teacher.curriculum)
+        self._names = np.array(self._maker.names, object)
+        shared = vectorization_mode == "async"
+        if shared:
+            probe = Slot(self._maker, Board(1, shared=False), 0, keep)
+            try:
+                probe.check()
+            finally:
+                probe.close()
+        self._board = Board(num_envs, shared)
+        slots = [partial(Slot, self._maker, self._board, i, keep) for i in range(num_envs)]
+        try:
+            envs: Any = MODES[vectorization_mode](slots, autoreset_mode=mode, **settings)
+        finally:
+            self._board.forget()
+        super().__init__(envs)
+        if not shared:
+            envs.envs[0].check()
+        self._same_step = mode == AutoresetMode.SAME_STEP
+        self._disabled = mode == AutoresetMode.DISABLED
+        self._all = np.ones(num_envs, bool)
+        self._returns = np.zeros(num_envs)
+        self._over: list[int] = []  # environments whose episode has ended, and none begun since
+        self._tasks = self._names[self._board.playing]
+        self._ahead: list[int] = []  # tasks that are drawn, and given to no environment yet
+        self._drawn_at = -1  # the time-step in which they were drawn
+
+    @property
+    def tasks(self) -> list[str]:
+        """The task that each environment plays."""
+        return list(self._tasks)
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """New episodes everywhere, or only where `options["reset_mask"]` says so."""
+        told = {} if options is None else dict(options)
+        mask = told.get("reset_mask")
+        mask = np.ones(self.num_envs, bool) if mask is None else np.array(mask)
+        if mask.shape != (self.num_envs,) or mask.dtype != bool:
+            raise MasteryError(
+                f"options['reset_mask'] must be {self.num_envs} booleans, one for each environment"
+            )
+        which = mask.nonzero()[0].tolist()
+        if "task" in told:
+            self._board.next[which] = self._asked(told.pop("task"))[which]
+        else:
+            self._draw(which)
+        observation, infos = self.env.reset(seed=seed, options=None if options is None else told)
+        self._returns[which] = 0.0
+        self._over = [i for i in self._over if not mask[i]]
+        self._tasks = self._names[self._board.playing]
+        if self._same_step:
+            self._draw(which)
+        return observation, infos | {"task": self._tasks, "_task": mask}
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        begins = bool(self._over)
+        if self._same_step:  # any of them may have to begin an episode
+            self._draw(())
+        elif begins and self._disabled:
+            raise MasteryError(
+                f"the episode of environment {self._over[0]} has ended; reset it with "
+                "reset(options={'reset_mask': …}), or choose another autoreset_mode"
+            )
+        elif begins:
+            self._draw(self._over)
+        observation, rewards, terminated, truncated, infos = self.env.step(actions)
+        self._returns += rewards
+        ended = terminated | truncated
+        over: list[int] = ended.nonzero()[0].tolist()
+        for i in over:
+            self._ledger.add(self._tasks[i], self._returns.item(i))
+            self._returns[i] = 0.0
+        if over and self._same_step:
+            infos["final_info"] |= {"task": self._tasks, "_task": ended}
+            self._draw(over)
+            begins = True
+        else:
+            self._over = over
+        if begins:
+            self._tasks = self._names[self._board.playing]
+        infos["task"], infos["_task"] = self._tasks, self._all
+        self._ledger.passed(self.num_envs)
+        return observation, rewards, terminated, truncated, infos
+
+    def update(self) -> dict[str, list[float]]:
+        """End the teacher's time-step: it gets the returns since the last one. These returns."""
+        return self._ledger.update()
+
+    def close(self, **kwargs: Any) -> None:
+        """Close all environments; the teacher gets the returns that it has not got yet."""
+        super().close(**kwargs)
+        self._ledger.flush()
+
+    def _draw(self, which: Sequence[int]) -> None:
+        """The next tasks of some environments, with the probabilities that the teacher has now."""
+        now = self.teacher.time_step
+        if now != self._drawn_at:
+            self._drawn_at = now
+            self._ahead.clear()
+            if self._same_step:  # what the others have is out of date as well
+                which = range(self.num_envs)
+        for i in which:
+            if not self._ahead:
+                drawn = self.teacher.sample(AHEAD)
+                self._ahead += [self._maker.positions[name] for name in drawn]
+            self._board.next[i] = self._ahead.pop()
+
+    def _asked(self, tasks: Any) -> NDArray[np.int64]:
+        """The positions of tasks that the caller wants."""
+        names = [tasks] * self.num_envs if isinstance(tasks, str) else tasks
+        if not isinstance(names, Sequence | np.ndarray) or len(names) != self.num_envs:
+            raise MasteryError(
+                f"options['task'] must be a task, or a list of {self.num_envs}, one for each "
+                f"environment, not {tasks!r:.80}"
+            )
+        return np.array([self._maker.position(name) for name in names])
+
+
+class Board:
+    """What environments and the one who steps them tell each other, if need be across processes.
+
+    next: the task each environment plays next. playing: the one it plays.
+    """
+
+    def __init__(self, n: int, shared: bool) -> None:
+        self._n, self._path = n, ""
+        if shared:
+            with tempfile.NamedTemporaryFile(prefix="mastery-", delete=False) as file:
+                file.write(bytes(16 * n))
+            self._path = file.name
+        self._open()
+
+    def _open(self) -> None:
+        both: NDArray[np.int64] = (
+            np.memmap(self._path, np.int64, "r+", shape=(2, self._n))
+            if self._path
+            else np.zeros((2, self._n), np.int64)
+        )
+        self.next, self.playing = both
+
+    def forget(self) -> None:
+        """Remove the file, once all processes have it open."""
+        if self._path:
+            with contextlib.suppress(OSError):
+                Path(self._path).unlink()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_n": self._n, "_path": self._path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+
+class Slot(TaskEnv):
+    """One of the environments of a vector environment, in this process or another."""
+
+    def __init__(self, maker: Maker, board: Board, number: int, keep: int) -> None:
+        self._board, self._number = board, number
+        super().__init__(maker, keep)
+
+    def choose(self) -> int:
+        return int(self._board.next[self._number])
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        result = super().reset(seed=seed, options=options)
+        self._board.playing[self._number] = self.position
+        self.__dict__["step"] = self.env.step  # the shortest way: this is called at every step
+        return result

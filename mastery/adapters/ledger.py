@@ -1,0 +1,86 @@
+"""Ledger: the returns of the episodes that have ended since a teacher's last time-step.
+
+All environments of one teacher write into the same ledger, so that a time-step is one of all of
+them together.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+from mastery.errors import MasteryError
+from mastery.teacher import Teacher
+
+STEPS = 2048  # of a time-step, as in the paper: 16 environments × 128 frames
+
+
+class Ledger:
+    """Use `Ledger.of(teacher)`.
+
+    every: after so many steps of the environments the teacher is updated; if None, only by
+        `update()`.
+    last: the returns of the last time-step.
+    """
+
+    def __init__(self, teacher: Teacher) -> None:
+        self._teacher = weakref.ref(teacher)
+        self._lock = threading.RLock()
+        self._steps = 0
+        self._returns: dict[str, list[float]] = {}
+        self.every: int | None = STEPS
+        self.last: dict[str, list[float]] = {}
+
+    @classmethod
+    def of(cls, teacher: Teacher) -> Ledger:
+        """The one ledger of a teacher."""
+        if not isinstance(teacher, Teacher):
+            raise MasteryError(f"a curriculum needs a Teacher, not {teacher!r:.80}")
+        if teacher._process != os.getpid():
+            raise MasteryError(
+                "the teacher was made in another process, and what happens here would not reach "
+                "it: use CurriculumVectorEnv(…, vectorization_mode='async'), which has one "
+                "teacher for all its processes, or make the teacher in this process"
+            )
+        with _LOCK:
+            if teacher not in _LEDGERS:
+                _LEDGERS[teacher] = cls(teacher)
+            return _LEDGERS[teacher]
+
+    def set_every(self, every: int | None) -> None:
+        if every is not None and (isinstance(every, bool) or not isinstance(every, int)):
+            raise MasteryError(f"update_every is {every!r}: it is a number of steps, or None")
+        if every is not None and every < 1:
+            raise MasteryError(f"update_every is {every}: it must be 1 step or more, or None")
+        self.every = every
+
+    def add(self, task: str, total: float) -> None:
+        """An episode has ended."""
+        with self._lock:
+            self._returns.setdefault(task, []).append(total)
+
+    def passed(self, steps: int) -> None:
+        """So many steps have been made; it may be time to update the teacher."""
+        self._steps += steps
+        if self.every is not None and self._steps >= self.every:
+            self.update()
+
+    def update(self) -> dict[str, list[float]]:
+        """A time-step of the teacher, with the returns since the last one; these returns."""
+        with self._lock:
+            teacher = self._teacher()
+            if teacher is not None:
+                teacher.update(self._returns)
+            self._steps, self.last, self._returns = 0, self._returns, {}
+            return self.last
+
+    def flush(self) -> None:
+        """Give the teacher what it has not been given yet, if there is anything."""
+        with self._lock:
+            if self._returns:
+                self.update()
+
+
+_LEDGERS: weakref.WeakKeyDictionary[Teacher, Ledger] = weakref.WeakKeyDictionary()
+_LOCK = threading.Lock()
