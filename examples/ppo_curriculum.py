@@ -2,7 +2,7 @@
 
     python examples/ppo_curriculum.py
 
-`python examples/ppo_curriculum.py` is the same with a curriculum of shorter locks.
+ppo.py is without a curriculum, ppo_curriculum.py is the same with one, of shorter locks.
 """
 
 import gymnasium as gym

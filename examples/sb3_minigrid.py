@@ -4,7 +4,7 @@
     python examples/sb3_minigrid.py --program uniform --steps 400000 --save checkpoints
 
 Needs `pip install 'mastery[sb3]' minigrid`. The lines that are about the curriculum are
-marked with (c). With --save it goes on, after an interruption, from what was saved last.
+marked with (c). With --save and --resume it goes on from what was saved last.
 """
 
 import argparse
@@ -90,6 +90,8 @@ if __name__ == "__main__":
 
     curriculum = Curriculum.load("blocked-unlock-pickup")  # (c)
     teacher = Teacher(curriculum, args.program, seed=args.seed)  # (c)
+    if args.resume and not args.save:
+        parser.error("--resume needs --save and the folder that was saved to")
     if args.resume:
         saved = last_checkpoint(args.save)  # (c)
         teacher = Teacher.load(saved.teacher)  # (c)

@@ -94,13 +94,23 @@ class DurableTeacher:
     def checkpoint(self) -> None:
         """Write the teacher, and begin a new journal."""
         number = self._number + 1
+        journal = self._open_journal(number, os.O_TRUNC)  # if that fails, the old one goes on
         state = self.teacher.state_dict()
         arrays = state.pop("state")
         whole = {"curriculum": self.teacher.curriculum.to_dict()}
         meta = {**state, **whole, "clients": self.clients, "journal": number}
-        checkpoint.write(self.folder / "teacher.ckpt", "shared teacher", meta, arrays)
-        self._number, self._in_journal = number, 0
-        self._open_journal()
+        try:
+            checkpoint.write(self.folder / "teacher.ckpt", "shared teacher", meta, arrays)
+        except BaseException:
+            os.close(journal)
+            raise
+        if self._journal >= 0:
+            os.close(self._journal)
+        self._journal, self._number, self._in_journal = journal, number, 0
+        for old in self.folder.glob("journal-*"):
+            if old.name < self._path(number).name:
+                with contextlib.suppress(OSError):
+                    old.unlink()
 
     def close(self) -> None:
         """Write everything and let another teacher have the folder."""
@@ -135,7 +145,7 @@ class DurableTeacher:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} does not hold a shared teacher: {error!r}") from None
         self.teacher = teacher
-        self._open_journal()
+        self._journal = self._open_journal(self._number)
         with open(self._journal, "rb", closefd=False) as file:
             lines = file.read().splitlines(keepends=True)
         whole = 0
@@ -143,7 +153,9 @@ class DurableTeacher:
             record = _record(line)
             if record is None:
                 if number < len(lines) - 1:  # the last may be half written, and not acknowledged
-                    raise checkpoint.Damaged(f"{self._path()} is damaged in line {number + 1}")
+                    raise checkpoint.Damaged(
+                        f"{self._path(self._number)} is damaged in line {number + 1}"
+                    )
                 break
             self._apply(*record)
             whole += len(line)
@@ -170,7 +182,9 @@ class DurableTeacher:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._journal, size)
-            raise CheckpointError(f"cannot write {self._path()}: {error.strerror}") from None
+            raise CheckpointError(
+                f"cannot write {self._path(self._number)}: {error.strerror}"
+            ) from None
 
     def _checkpoint_or_warn(self) -> None:
         try:
@@ -179,18 +193,17 @@ class DurableTeacher:
             self._in_journal = 0
             warnings.warn(f"{error}; the journal goes on", stacklevel=2)
 
-    def _path(self) -> Path:
-        return self.folder / f"journal-{self._number:06d}"
+    def _path(self, number: int) -> Path:
+        return self.folder / f"journal-{number:06d}"
 
-    def _open_journal(self) -> None:
-        if self._journal >= 0:
-            os.close(self._journal)
-        self._journal = os.open(self._path(), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    def _open_journal(self, number: int, flags: int = 0) -> int:
+        path = self._path(number)
+        try:
+            journal = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | flags, 0o644)
+        except OSError as error:
+            raise CheckpointError(f"cannot open {path}: {error.strerror}") from None
         checkpoint.sync_folder(self.folder)
-        for old in self.folder.glob("journal-*"):
-            if old.name < self._path().name:
-                with contextlib.suppress(OSError):
-                    old.unlink()
+        return journal
 
 
 def _line(record: Any) -> bytes:

@@ -175,6 +175,8 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
             raise MasteryError(
                 f"options['reset_mask'] must be {self.num_envs} booleans, one for each environment"
             )
+        if "reset_mask" in told:
+            told["reset_mask"] = mask
         which = mask.nonzero()[0].tolist()
         if "task" in told:
             self._board.next[which] = self._asked(told.pop("task"))[which]

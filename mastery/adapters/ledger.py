@@ -6,11 +6,12 @@ them together.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import weakref
 
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, ReturnsError
 from mastery.teacher import Teacher
 
 STEPS = 2048  # of a time-step, as in the paper: 16 environments × 128 frames
@@ -57,6 +58,8 @@ class Ledger:
 
     def add(self, task: str, total: float) -> None:
         """An episode has ended."""
+        if not math.isfinite(total):
+            raise ReturnsError(f"an episode of task {task!r} has the return {total}: not a number")
         with self._lock:
             self._returns.setdefault(task, []).append(total)
 
@@ -69,10 +72,10 @@ class Ledger:
     def update(self) -> dict[str, list[float]]:
         """A time-step of the teacher, with the returns since the last one; these returns."""
         with self._lock:
+            self._steps, self.last, self._returns = 0, self._returns, {}
             teacher = self._teacher()
             if teacher is not None:
-                teacher.update(self._returns)
-            self._steps, self.last, self._returns = 0, self._returns, {}
+                teacher.update(self.last)
             return self.last
 
     def flush(self) -> None:

@@ -123,6 +123,7 @@ class RemoteTeacher:
         self._waiting: list[Update] = []  # not acknowledged, the oldest first
         self._answer: Any = None  # the future of the message under way
         self._asked = 0.0  # when the last message went out
+        self._heard = 0  # answers that came
         self._time_step = -1  # of the probabilities that are here
         self.actor: Any = None  # Ray's handle of the teacher's process
         self._teacher: Teacher  # of the same curriculum, to check returns with
@@ -223,9 +224,16 @@ class RemoteTeacher:
         self.flush()
         while self._answer is not None:
             self._wait()
+        while not self._told():
+            time.sleep(0.05)  # it is being started again
+
+    def _told(self) -> bool:
+        """Ask for the newest probabilities; whether there was an answer."""
         self._send()
+        heard = self._heard
         while self._answer is not None:
             self._wait()
+        return self._heard > heard
 
     @property
     def probabilities(self) -> dict[str, float]:
@@ -301,6 +309,7 @@ class RemoteTeacher:
             return
         except ray.exceptions.RayTaskError as error:
             raise _plain(error) from None
+        self._heard += 1
         del self._waiting[: acknowledged - self.acknowledged]
         self.acknowledged = acknowledged
         self._time_step = time_step

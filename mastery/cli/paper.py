@@ -36,6 +36,9 @@ def paper_command(
     save_every: Annotated[
         float, typer.Option(min=0, help="Seconds between two checkpoints.")
     ] = 60.0,
+    elsewhere: Annotated[
+        bool, typer.Option("--elsewhere", help="Go on on another device than before.")
+    ] = False,
     redraw: Annotated[
         bool,
         typer.Option("--redraw", help="Train nothing: figures and page from the curves there are."),
@@ -58,7 +61,7 @@ def paper_command(
     if not redraw:
         prepare(max(len(part.job(scale).runs) for part in parts))
         for part, outcome in run(
-            parts, out, scale, minutes, job_progress,
+            parts, out, scale, minutes, elsewhere, job_progress,
             command=shlex.join(["mastery", *sys.argv[1:]]),
             note=lambda text: typer.echo(f"note: {text}", err=True),
             checkpoint_seconds=save_every,
@@ -69,13 +72,13 @@ def paper_command(
     kept = DATA if redraw and not (out / "curves").is_dir() else out / "curves"
     found = read_curves(kept, [part.name for part in parts])
     try:
-        page = write_page(found, out, 1.0 if kept == DATA else scale)
+        page = write_page(found, out)
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
         typer.echo(
             f"The curves are in {kept}. Figures and page need Matplotlib: pip install "
-            "'mastery[paper]', and then: mastery paper --redraw",
+            f"'mastery[paper]', and then: mastery paper --redraw --out {shlex.quote(str(out))}",
             err=True,
         )
         raise typer.Exit(1 if redraw else 0) from None

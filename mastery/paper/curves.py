@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +64,8 @@ class Curves:
         return min(int(np.searchsorted(self.frames, frames)), len(self.frames) - 1)
 
 
-def from_results(results: Results) -> Curves:
+def from_results(results: Results, scale: float = 1.0) -> Curves:
+    """scale: of the experiment; see `mastery.paper.experiments`."""
     n = len(results.frames)
     if not n:
         raise MasteryError(f"{results.directory} has no curves yet: train it first")
@@ -96,6 +99,7 @@ def from_results(results: Results) -> Curves:
             "unit": results.unit,
             "planned": results.total,
             "ended": results.ended,
+            "scale": scale,
             "seconds": float(results.seconds[-1]),
             "device": session.hardware.get("device", ""),
             "devices": session.hardware.get("devices", 1),
@@ -122,8 +126,8 @@ def load(path: Path) -> Curves:
     try:
         with np.load(path, allow_pickle=False) as data:
             arrays: dict[str, Any] = {f.name: data[f.name] for f in fields(Curves)}
-    except (OSError, ValueError, KeyError, EOFError) as error:
+        arrays["about"] = json.loads(str(arrays["about"]))
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise MasteryError(f"cannot read the curves in {path}: {error}") from None
     arrays |= {name: arrays[name].astype(np.float64) for name in _HALF}
-    arrays["about"] = json.loads(str(arrays["about"]))
     return Curves(**arrays)

@@ -27,12 +27,14 @@ def run(
     folder: Path,
     scale: float = 1.0,
     minutes: float | None = None,
+    elsewhere: bool = False,
     watch: Callable[[Job], AbstractContextManager[Report]] | None = None,
     **options: Any,
 ) -> Iterator[tuple[Part, Outcome]]:
     """Job by job; ends after so many minutes, or with the job that was interrupted.
 
-    watch: gives for each job what its progress is reported to. options: of `train` and `resume`.
+    elsewhere: go on although the device is another one. watch: gives for each job what its
+    progress is reported to. options: of `train` and `resume`.
     """
     wanted = [(part, part.job(scale)) for part in parts]
     for part, job in wanted:
@@ -45,26 +47,26 @@ def run(
         directory = folder / part.name
         whole = options | {"minutes": left}
         if watch is None:
-            outcome = _go_on(directory, job, whole)
+            outcome = _go_on(directory, job, elsewhere, whole)
         else:
             with watch(job) as report:
-                outcome = _go_on(directory, job, whole | {"report": report})
-        keep(directory, folder)
+                outcome = _go_on(directory, job, elsewhere, whole | {"report": report})
+        keep(directory, folder, scale)
         yield part, outcome
         if outcome.interrupted:
             return
 
 
-def keep(directory: Path, folder: Path) -> None:
+def keep(directory: Path, folder: Path, scale: float) -> None:
     """Write the curves of a job beside the others."""
     (folder / "curves").mkdir(exist_ok=True)
-    found = curves.from_results(load_results(directory))
+    found = curves.from_results(load_results(directory), scale)
     curves.save(found, folder / "curves" / f"{directory.name}.npz")
 
 
-def _go_on(directory: Path, job: Job, options: dict[str, Any]) -> Outcome:
+def _go_on(directory: Path, job: Job, elsewhere: bool, options: dict[str, Any]) -> Outcome:
     if (directory / "run.db").exists():
-        return resume(directory, **options)
+        return resume(directory, elsewhere=elsewhere, **options)
     directory.parent.mkdir(parents=True, exist_ok=True)
     return train(job, directory, **options)
 
