@@ -163,3 +163,28 @@ def test_an_update_that_the_program_refuses_is_told_and_the_others_count(tmp_pat
     assert shared.clients == {"a": 3}
     assert shared.teacher.time_step == 2
     shared.close()
+
+
+def test_a_journal_that_cannot_be_opened_loses_nothing(tmp_path, monkeypatch):
+    """The disk is full when a new journal is begun: the old one goes on."""
+    shared = DurableTeacher(tmp_path, Teacher(TASKS, "mr", seed=1), every=3)
+    real, failed = os.open, []
+
+    def fail_once(path, *args):
+        if "journal" in str(path) and not failed:
+            failed.append(path)
+            raise OSError(28, "No space left on device")
+        return real(path, *args)
+
+    monkeypatch.setattr(os, "open", fail_once)
+    with pytest.warns(UserWarning, match="No space left on device; the journal goes on"):
+        assert shared.take("c", 0, [{"easy": [0.1]}] * 3) == (3, "")
+    assert failed
+    assert shared.take("c", 3, [{"easy": [0.2]}]) == (4, "")
+    die(shared)
+    again = DurableTeacher(tmp_path)
+    assert again.clients == {"c": 4}
+    assert again.teacher.time_step == 4
+    assert again.take("c", 4, [{"easy": [0.2]}] * 3) == (7, "")  # and a new one is begun later
+    die(again)
+    assert DurableTeacher(tmp_path).clients == {"c": 7}

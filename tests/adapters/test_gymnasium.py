@@ -478,3 +478,43 @@ except ValueError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert f"pip install 'mastery[{extra}]'" in done.stdout
     assert len(done.stdout.splitlines()) == 1
+
+
+class Broken(gym.Env):
+    """Episodes of one step; the third has a reward that is no number."""
+
+    observation_space, action_space = SPACE, gym.spaces.Discrete(2)
+
+    def __init__(self):
+        self.episodes = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(3), {}
+
+    def step(self, action):
+        self.episodes += 1
+        return np.zeros(3), np.nan if self.episodes == 3 else 0.5, True, False, {}
+
+
+def test_a_return_that_is_no_number_is_told_once_and_the_others_count():
+    teacher = Teacher(Curriculum([Task("only", 0, 1)]), seed=0)
+    env = CurriculumEnv(lambda task: Broken(), teacher, update_every=None)
+    for episode in range(5):
+        env.reset()
+        if episode == 2:
+            with pytest.raises(MasteryError, match="an episode of task 'only' has the return nan"):
+                env.step(0)
+        else:
+            env.step(0)
+    assert env.update() == {"only": [0.5] * 4}
+
+
+def test_a_mask_may_be_a_list(tmp_path):
+    teacher = Teacher(CURRICULUM, seed=0)
+    make_env = partial(Diary, tmp_path / "diary")
+    envs = CurriculumVectorEnv(make_env, teacher, 2, autoreset_mode="Disabled")
+    envs.reset(seed=0)
+    _, infos = envs.reset(options={"reset_mask": [True, False]})
+    assert infos["_task"].tolist() == [True, False]
+    envs.close()
