@@ -147,7 +147,8 @@ def test_a_job_killed_at_random_instants_ends_the_same(environment, uninterrupte
     assert killed(environment, tmp_path / "job", 3, seconds, expected, seed=0) >= 1
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [20])
 def test_so_does_one_that_learns_to_add(environment, tmp_path, kills):
     run(environment, *ADDITION, "--out", tmp_path / "whole")
     expected = everything(tmp_path / "whole")
