@@ -12,7 +12,7 @@ from mastery.minigrid.tasks import NAMES
 def test_every_step_equals_the_package(task):
     steps, successes, differences = compare(task, steps=10_000, successes=10, seed=0)
     assert steps >= 10_000
-    assert successes >= 20
+    assert successes >= 10
     assert differences == 0
 
 
