@@ -1,10 +1,9 @@
 """An LSTM over many steps, with its own way back.
 
-Going back, JAX would add to the weights' gradient at every step. On a CPU the steps only pass on
-what comes from the step after them, and the gradient of the weights is one large product at the
-end; on a GPU, where keeping what that needs costs more than adding, it is summed up step by step.
-And what a step sees is small (a symbol), or the same in all steps: its part of the gates is made
-within the step, where it stays in the cache.
+Going back, JAX would add to the weights' gradient at every step. Here the steps only pass on what
+comes from the step after them, and the gradient of the weights is one large product at the end. And
+what a step sees is small (a symbol), or the same in all steps: its part of the gates is made within
+the step, where it stays in the cache.
 """
 
 from __future__ import annotations
@@ -56,11 +55,10 @@ def _with_residuals(weight: Array, seen: Array, always: Array) -> tuple[Array, A
 def _back(residuals: Any, d_hidden: Array) -> tuple[Array, Array, Array]:
     weight, seen, (before, c, squashed, i, f, g, o) = residuals
     width = before.shape[1]
-    at_once = jax.default_backend() == "cpu"
 
     def one(after: Any, step: Any) -> Any:
-        d_gates, d_cell, total = after  # of the step after this one; of the weights up to it
-        d_h, inputs, c, squashed, i, f, g, o = step
+        d_gates, d_cell = after  # of the step after this one
+        d_h, c, squashed, i, f, g, o = step
         d_h = d_h + weight[:width] @ d_gates
         d_cell = d_cell + d_h * o * (1 - squashed * squashed)
         d_gates = jnp.concatenate(
@@ -71,23 +69,13 @@ def _back(residuals: Any, d_hidden: Array) -> tuple[Array, Array, Array]:
                 d_h * squashed * o * (1 - o),
             ]
         )
-        if at_once:
-            return (d_gates, d_cell * f, ()), d_gates
-        d_weight, d_always = total
-        total = d_weight + jnp.concatenate(inputs) @ d_gates.T, d_always + d_gates
-        return (d_gates, d_cell * f, total), None
+        return (d_gates, d_cell * f), d_gates
 
-    n = before.shape[2]
-    nothing = jnp.zeros((4 * width, n))
-    total: Any = () if at_once else (jnp.zeros_like(weight), nothing)
-    inputs = () if at_once else (before, seen)
-    steps = (d_hidden, inputs, c, squashed, i, f, g, o)
-    end = nothing, jnp.zeros((width, n)), total
-    (_, _, total), d_gates = lax.scan(one, end, steps, reverse=True)
-    if at_once:
-        inputs = _columns(jnp.concatenate([before, seen], axis=1))
-        total = inputs @ _columns(d_gates).T, d_gates.sum(0)
-    return total[0], jnp.zeros_like(seen), total[1]
+    end = jnp.zeros((4 * width, before.shape[2])), jnp.zeros(before.shape[1:])
+    steps = (d_hidden, c, squashed, i, f, g, o)
+    _, d_gates = lax.scan(one, end, steps, reverse=True)
+    inputs = _columns(jnp.concatenate([before, seen], axis=1))
+    return inputs @ _columns(d_gates).T, jnp.zeros_like(seen), d_gates.sum(0)
 
 
 def _columns(x: Array) -> Array:
