@@ -13,6 +13,7 @@ from mastery import Curriculum, Teacher
 from mastery.draw import curriculum_svg, curves_svg
 from mastery.minigrid import TASKS, generate, start, to_package
 from mastery.minigrid.play import pictures, play, write_gif
+from mastery.paper.curves import last_known
 from mastery.paper.page import DATA as SHIPPED
 from mastery.paper.page import draw, read_curves
 from mastery.plot import STYLE, label, stroke, svg
@@ -96,11 +97,7 @@ def evaluated(data: Any, job: str, label: str) -> Any:
 def trained(data: Any, job: str, variant: str) -> Any:
     """The mean over the tasks, (points, runs): where a task was not trained on, as it was last."""
     runs = data[f"{job}/labels"] == f"mr {variant}".strip()
-    returns = data[f"{job}/training"][:, runs].astype(float)
-    last = np.zeros(returns.shape[1:])
-    for point in returns:
-        last = point[:] = np.where(np.isnan(point), last, point)
-    return returns.mean(2)
+    return last_known(data[f"{job}/training"][:, runs].astype(float)).mean(2)
 
 
 def draw_stable_baselines3() -> None:

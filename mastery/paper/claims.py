@@ -8,23 +8,20 @@ over tasks and frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.paper.curves import Curves
-from mastery.paper.experiments import CONVERTERS, ESTIMATORS
+from mastery.paper.configurations import Bar, configurations
+from mastery.paper.curves import Found, last_known
 from mastery.paper.statistics import improvement, interval
-from mastery.recipe import Recipe
 
 Floats = NDArray[np.float64]
-Found = Mapping[str, Curves]  # by the name of the job
 AGENTS = {"": "our default", "-papers-agent": "the paper's"}
 NEAR_0 = 0.1  # the paper's "near 0"
-POINTS = 5  # over which returns in training are averaged
 SHORT = {"blocked-unlock-pickup": "BUP", "key-corridor": "KC", "obstructed-maze": "OM"}
 
 
@@ -49,23 +46,6 @@ class Claim:
     several_agents: bool = True
 
 
-def smooth(curves: Curves) -> Floats:
-    """Returns in training, averaged over the last few points; (points, runs, tasks)."""
-    known = curves.last_known()
-    sums = np.cumsum(np.concatenate([np.zeros((1, *known.shape[1:])), known]), axis=0)
-    ends = np.arange(1, len(known) + 1)
-    starts = np.maximum(ends - POINTS, 0)
-    found: Floats = (sums[ends] - sums[starts]) / (ends - starts)[:, None, None]
-    return found
-
-
-def area(curves: Curves, program: str) -> Floats:
-    """The mean return over all frames of each run and task; (runs, tasks)."""
-    weights = np.diff(curves.frames, prepend=0) / curves.frames[-1]
-    found: Floats = np.einsum("p,prt->rt", weights, curves.last_known()[:, curves.runs[program]])
-    return found
-
-
 def beats(ours: str, *rivals: str) -> Callable[[Found, float], Verdict]:
     """On every curriculum ours is better than each rival."""
 
@@ -73,7 +53,7 @@ def beats(ours: str, *rivals: str) -> Callable[[Found, float], Verdict]:
         holds, numbers = True, []
         for name, curves in found.items():
             for rival in rivals:
-                scores = [area(curves, p).mean(1, keepdims=True) for p in (ours, rival)]
+                scores = [curves.area(p).mean(1, keepdims=True) for p in (ours, rival)]
                 chance = interval(improvement, *scores)
                 middle = [np.median(s) for s in scores]
                 holds &= chance.low > threshold
@@ -89,7 +69,7 @@ def beats(ours: str, *rivals: str) -> Callable[[Found, float], Verdict]:
 def _comparable(found: Found, threshold: float) -> Verdict:
     holds, numbers = True, []
     for name, curves in found.items():
-        both = [area(curves, p).mean(1, keepdims=True) for p in ("gamax-linreg", "gamax-window")]
+        both = [curves.area(p).mean(1, keepdims=True) for p in ("gamax-linreg", "gamax-window")]
         chance = interval(improvement, *both)
         difference = float(np.median(both[0]) - np.median(both[1]))
         holds &= chance.low <= 0.5 <= chance.high and abs(difference) <= threshold
@@ -104,9 +84,9 @@ def _more_stable(found: Found, threshold: float) -> Verdict:
     for name, curves in found.items():
         gaps = []
         for program in ("gamax-linreg", "gamax-window"):
-            low, high = np.quantile(smooth(curves)[:, curves.runs[program]], [0.25, 0.75], axis=1)
+            low, high = np.quantile(curves.smooth()[:, curves.runs[program]], [0.25, 0.75], axis=1)
             gaps.append(float((high - low).mean()))
-        holds &= gaps[0] - gaps[1] < threshold
+        holds &= round(gaps[0] - gaps[1], 9) < threshold  # equal but for rounding is not less
         numbers.append(f"{SHORT[name]}: linreg {gaps[0]:.3f}, window {gaps[1]:.3f}")
     return Verdict(holds, "; ".join(numbers))
 
@@ -121,7 +101,7 @@ def quantile_at(
         (curves,) = found.values()
         if curves.frames[-1] < frames:
             return Verdict(None, f"trained for {curves.frames[-1]:,} frames only")
-        shown = smooth(curves)[curves.at(frames)][:, :]
+        shown = curves.smooth()[curves.at(frames)][:, :]
         wanted = [i for i, task in enumerate(curves.tasks) if not tasks or task in tasks]
         values = np.quantile(shown[curves.runs[program]][:, wanted], quantile, axis=0)
         holds = bool((values > threshold).all() if above else (values < threshold).all())
@@ -135,7 +115,7 @@ def _early(found: Found, threshold: float) -> Verdict:
     """Before Unlock is begun: how much goes to the two harder tasks."""
     (curves,) = found.values()
     runs = curves.runs["gprop-linreg"]
-    begun = curves.last_known()[:, runs, 0] >= NEAR_0
+    begun = last_known(curves.returns)[:, runs, 0] >= NEAR_0
     before = np.cumsum(begun, axis=0) == 0  # (points, runs)
     harder = curves.probability[:, runs, 1:].sum(2)
     each = np.array([harder[before[:, r], r].mean() for r in range(len(runs)) if before[0, r]])
@@ -158,7 +138,7 @@ def _late(found: Found, threshold: float) -> Verdict:
     """
     (curves,) = found.values()
     runs = curves.runs["gprop-linreg"]
-    known = smooth(curves)[:, runs]
+    known = curves.smooth()[:, runs]
     period = (known[:, :, :2].min(2) >= 0.7) & (known[:, :, 2] < 0.5)
     easier = curves.probability[:, runs, :2].sum(2)
     most = (_most(curves.frames, period[:, r], easier[:, r]) for r in range(len(runs)))
@@ -189,54 +169,6 @@ def _most(frames: NDArray[np.int64], period: NDArray[np.bool_], values: Floats) 
                 best = mean if best is None else max(best, mean)
                 break
     return best
-
-
-class Bar(NamedTuple):
-    """One configuration of the addition experiment."""
-
-    group: str
-    family: str
-    name: str
-    times: Floats  # examples until every task was learned; infinite if that was never
-    budget: int
-
-    @property
-    def median(self) -> float:
-        """Of an even number of runs the higher one of those in the middle."""
-        return float(np.sort(self.times)[len(self.times) // 2])
-
-
-FAMILIES = {"MR": "#0072B2", "Teacher-Student": "#D55E00", "baseline": "#666666"}
-CENSORED = "runs that had not learned it by then"
-_NICE = {"gamax": "gAmax", "gprop": "gProp"}
-
-
-def configurations(found: Found) -> list[Bar]:
-    """Every configuration of the addition experiment, as the paper has it and beside."""
-    bars = []
-    for part, batch in (("addition-64", 64), ("addition-128", 128), ("addition-1024", 1024)):
-        if part not in found:
-            continue
-        curves = found[part]
-        for program, runs in curves.runs.items():
-            times = np.where(np.isnan(curves.solved[runs]), np.inf, curves.solved[runs])
-            recipe = Recipe.parse(program)
-            known = {"mastering-rate": "MR", "learning-progress": "Teacher-Student"}
-            family = known.get(recipe.attention, "baseline")
-            nice = _NICE.get(recipe.distribution, recipe.distribution.capitalize())
-            name = program if family == "baseline" else f"{recipe.progress.capitalize()} {nice}"
-            group = f"{family if family != 'baseline' else 'Baselines'}, batch {batch}"
-            bars.append(Bar(group, family, name, times, int(curves.frames[-1])))
-    order = [
-        f"{p.capitalize()} {_NICE.get(c, c.capitalize())}" for p in ESTIMATORS for c in CONVERTERS
-    ]
-    return sorted(
-        bars,
-        key=lambda b: (
-            list(FAMILIES).index(b.family),
-            order.index(b.name) if b.name in order else 0,
-        ),
-    )
 
 
 def _addition(batch: int) -> Callable[[Found, float], Verdict]:

@@ -24,6 +24,7 @@ from mastery.runs.results import Results
 
 Floats = NDArray[np.float64]
 FIRST, LATER = 50, 100  # points
+AVERAGED = 5  # points over which returns in training are averaged
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +51,38 @@ class Curves:
             p: np.flatnonzero(self.programs == p) for p in dict.fromkeys(self.programs.tolist())
         }
 
-    def last_known(self) -> Floats:
-        """Returns, and where no episode of a task ended since the last point, as they were last;
-        0 before the first one."""
-        found = self.returns.copy()
-        last = np.zeros(found.shape[1:])
-        for point in found:
-            last = point[:] = np.where(np.isnan(point), last, point)
+    def smooth(self) -> Floats:
+        """Returns in training, averaged over the last few points; (points, runs, tasks)."""
+        known = last_known(self.returns)
+        sums = np.cumsum(np.concatenate([np.zeros((1, *known.shape[1:])), known]), axis=0)
+        ends = np.arange(1, len(known) + 1)
+        starts = np.maximum(ends - AVERAGED, 0)
+        found: Floats = (sums[ends] - sums[starts]) / (ends - starts)[:, None, None]
+        return found
+
+    def area(self, program: str) -> Floats:
+        """The mean return over all frames of each run and task; (runs, tasks)."""
+        weights = np.diff(self.frames, prepend=0) / self.frames[-1]
+        known = last_known(self.returns[:, self.runs[program]])
+        found: Floats = np.einsum("p,prt->rt", weights, known)
         return found
 
     def at(self, frames: float) -> int:
         """The first point at which so many frames are done, or the last one."""
         return min(int(np.searchsorted(self.frames, frames)), len(self.frames) - 1)
+
+
+Found = Mapping[str, Curves]  # by the name of the job
+
+
+def last_known(returns: Floats) -> Floats:
+    """Where no episode of a task ended since the last point, its return as it was last; 0 before
+    the first one."""
+    found = returns.copy()
+    last = np.zeros(found.shape[1:])
+    for point in found:
+        last = point[:] = np.where(np.isnan(point), last, point)
+    return found
 
 
 def from_results(results: Results, scale: float = 1.0) -> Curves:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
-from mastery.runs.job import LEARNERS, Job
+from mastery.runs.job import Job
 
 SEED = 3000  # the first of every experiment; no setting was chosen by looking at these seeds
 BASELINES = ("uniform", "target", "sequential")  # the paper leaves them out
@@ -60,8 +60,8 @@ class Part:
             raise MasteryError(f"the scale is {scale:g}; it must be more than 0, and at most 1")
         part = replace(self, **self.small) if scale < 1 else self
         curriculum = Curriculum.load(part.curriculum)
-        learner = LEARNERS["addition" if part.curriculum.startswith("addition") else "minigrid"]
-        settings = replace(learner.PRESETS[part.preset], **part.settings)
+        presets = Job(curriculum).learner.PRESETS
+        settings = replace(presets[part.preset], **part.settings)
         frames = math.ceil(part.frames * scale)
         return Job(
             curriculum,
@@ -81,15 +81,13 @@ class Experiment:
     """Jobs that belong together."""
 
     name: str
-    what: str
     where: str  # in the paper
     parts: tuple[Part, ...]
 
 
-def _both_agents(name: str, where: str, programs: tuple[str, ...], what: str) -> Experiment:
+def _both_agents(name: str, where: str, programs: tuple[str, ...]) -> Experiment:
     return Experiment(
         name,
-        what,
         where,
         (
             Part(name, name, programs + BASELINES),
@@ -105,23 +103,19 @@ ALL = (
         "blocked-unlock-pickup",
         "section 6.1, first figure; appendix D.1 and D.2",
         ("gamax-window", "gamax-linreg", "gprop-linreg", "mr"),
-        "three tasks in a chain",
     ),
     _both_agents(
         "key-corridor",
         "section 6.1, second figure; section 6.3, first figure",
         ("gamax-window", "gamax-linreg", "gprop-linreg", "mr"),
-        "six tasks in a chain",
     ),
     _both_agents(
         "obstructed-maze",
         "section 6.3, second figure",
         ("gprop-linreg", "mr"),
-        "six tasks in a partial order",
     ),
     Experiment(
         "addition",
-        "an LSTM learns to add numbers of nine digits",
         "section 6.2",
         (
             # the paper has mr with 128 examples in a minibatch and Teacher-Student with 1024; that
@@ -158,7 +152,6 @@ ALL = (
     ),
     Experiment(
         "ablation",
-        "the mastering-rate program without each of its parts, and with other settings",
         "appendix E, last paragraph: asserted there",
         (
             Part(

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mastery.paper.claims import CENSORED, FAMILIES, Bar, smooth
+from mastery.paper.configurations import CENSORED, FAMILIES, Bar
 from mastery.paper.curves import Curves
 from mastery.paper.statistics import Estimate
 from mastery.plot import quartiles
@@ -65,7 +65,7 @@ def returns_by_task(curves: Curves, programs: Sequence[str], title: str) -> Figu
     """A panel for each task, a line for each program."""
     columns = 3
     rows = -(-len(curves.tasks) // columns)
-    shown = smooth(curves)
+    shown = curves.smooth()
     with mpl.rc_context(STYLE):
         figure = Figure((8.4, 0.7 + 1.75 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
@@ -85,7 +85,7 @@ def means(each: Mapping[str, Curves], title: str) -> Figure:
         figure = Figure((8.4, 3.1), layout="constrained")
         axes = figure.subplots(1, len(each), sharey=True, squeeze=False).ravel()
         for axis, (name, curves) in zip(axes, each.items(), strict=True):
-            shown = smooth(curves).mean(2)
+            shown = curves.smooth().mean(2)
             for program, runs in curves.runs.items():
                 _band(axis, curves, shown[:, runs], program)
             axis.set(title=name, ylim=(-0.03, 1))
@@ -106,7 +106,7 @@ def returns_and_probabilities(curves: Curves, program: str, until: float, title:
         above, below = figure.subplots(2, 1, sharex=True)
         colours = mpl.colormaps["viridis"](np.linspace(0.12, 0.9, len(curves.tasks)))
         for i, (task, colour) in enumerate(zip(curves.tasks, colours, strict=True)):
-            low, middle, high = quartiles(smooth(curves)[some][:, runs, i])
+            low, middle, high = quartiles(curves.smooth()[some][:, runs, i])
             above.plot(x, middle, color=colour, label=task, linewidth=1.6)
             above.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
         above.set(ylabel="return in training", ylim=(-0.03, 1))

@@ -19,8 +19,9 @@ import numpy as np
 from mastery.checkpoint import replace_file
 from mastery.errors import MasteryError
 from mastery.paper import claims, curves
-from mastery.paper.claims import AGENTS, Found, area, configurations, smooth
-from mastery.paper.curves import Curves
+from mastery.paper.claims import AGENTS
+from mastery.paper.configurations import configurations
+from mastery.paper.curves import Curves, Found
 from mastery.paper.experiments import EXPERIMENTS, PARTS
 from mastery.paper.statistics import (
     Estimate,
@@ -183,7 +184,7 @@ def draw(found: Found, folder: Path) -> list[str]:
         write("addition", f.bars(bars, "Addition of nine digits"))
     if "ablation" in found:
         c = found["ablation"]
-        rows = {p: (_area(c, p), area(c, p).mean(1)) for p in c.runs}
+        rows = {p: (_area(c, p), c.area(p).mean(1)) for p in c.runs}
         what = "mean return over tasks and frames: interquartile mean, 95 % interval, and each run"
         write("ablation", f.dots(rows, what, "The mastering-rate program, changed", "mr"))
     return drawn
@@ -191,7 +192,14 @@ def draw(found: Found, folder: Path) -> list[str]:
 
 def _claims(found: Found) -> list[Section]:
     rows = [
-        [j.claim.words, j.claim.where, j.agent or "–", WORDS[j.verdict.holds], j.verdict.numbers]
+        [
+            j.claim.words,
+            j.claim.where,
+            f"{j.claim.statistic}: {j.claim.threshold:g}",
+            j.agent or "–",
+            WORDS[j.verdict.holds],
+            j.verdict.numbers,
+        ]
         for j in claims.judge(found)
     ]
     text = (
@@ -199,12 +207,12 @@ def _claims(found: Found) -> list[Section]:
         "its curve: the mean return over tasks and frames. P: the probability that a run of the "
         "one scores more than a run of the other, with its 95 % interval."
     )
-    head = ["the paper says", "where", "agent", "verdict", "numbers"]
+    head = ["the paper says", "where", "how it is judged", "agent", "verdict", "numbers"]
     return [Section("The paper's claims", text, table=Table(head, rows))] if rows else []
 
 
 def _area(c: Curves, program: str) -> Estimate:
-    return interval(interquartile_mean, area(c, program).mean(1, keepdims=True))
+    return interval(interquartile_mean, c.area(program).mean(1, keepdims=True))
 
 
 def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
@@ -217,7 +225,7 @@ def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
             own = tuple(
                 p for p in pictures if p in (f"{name}{suffix}-teachers", f"{name}{suffix}-mr")
             )
-            mean = smooth(c).mean(2)
+            mean = c.smooth().mean(2)
             rows = []
             for program, runs in c.runs.items():
                 time = median_time(first_time(c.frames, mean[:, runs], GOOD))
@@ -227,7 +235,7 @@ def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
                     cells.append(str(interval(interquartile_mean, c.sampled[runs])))
                 cells.append(_frames(time, c) if everywhere else "–")
                 if everywhere and program != "mr":
-                    scores = [area(c, p).mean(1, keepdims=True) for p in ("mr", program)]
+                    scores = [c.area(p).mean(1, keepdims=True) for p in ("mr", program)]
                     cells.append(str(interval(improvement, *scores)))
                 else:
                     cells.append("–")
@@ -290,10 +298,10 @@ def _ablation(found: Found, pictures: Sequence[str]) -> list[Section]:
     if "ablation" not in found:
         return []
     c = found["ablation"]
-    mean = smooth(c).mean(2)
+    mean = c.smooth().mean(2)
     rows = []
     for program, runs in c.runs.items():
-        scores = [area(c, p).mean(1, keepdims=True) for p in ("mr", program)]
+        scores = [c.area(p).mean(1, keepdims=True) for p in ("mr", program)]
         time = median_time(first_time(c.frames, mean[:, runs], GOOD))
         chance = "–" if program == "mr" else str(interval(improvement, *scores))
         rows.append([f"`{program}`", str(_area(c, program)), _frames(time, c), chance])

@@ -44,11 +44,9 @@ def improvement(ours: Floats, theirs: Floats) -> Floats:
     return found
 
 
-def interval(
-    statistic: Callable[..., Floats], *scores: Floats, draws: int = DRAWS, seed: int = 0
-) -> Estimate:
+def interval(statistic: Callable[..., Floats], *scores: Floats, draws: int = DRAWS) -> Estimate:
     """A statistic of one or several groups of runs, each (runs, tasks)."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     drawn = []
     for s in scores:
         which = random.integers(len(s), size=(draws, *s.shape))
@@ -72,12 +70,12 @@ def median_time(times: Floats) -> Estimate:
     got there. With its interval, whose ends may be infinite too."""
     random = np.random.default_rng(0)
     drawn = times[random.integers(len(times), size=(DRAWS, len(times)))]
-    found = np.sort(_upper_median(drawn))
+    found = np.sort(upper_median(drawn))
     at = (0.025 * (len(found) - 1), 0.975 * (len(found) - 1))
-    return Estimate(float(_upper_median(times)), found[int(at[0])], found[round(at[1] + 0.5)])
+    return Estimate(float(upper_median(times)), found[int(at[0])], found[round(at[1] + 0.5)])
 
 
-def _upper_median(times: Floats) -> Floats:
+def upper_median(times: Floats) -> Floats:
     """Of an even number the higher one of the two in the middle: nothing is said that was not
     seen."""
     ordered = np.sort(times, axis=-1)

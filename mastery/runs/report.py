@@ -105,7 +105,7 @@ def _solved(results: Results) -> str:
     for label, runs in results.groups.items():
         known = np.sort(results.solved[runs])  # NaN, not yet, is last
         each = ", ".join("–" if np.isnan(x) else f"{x:,.0f}" for x in known)
-        middle = known[(len(known) - 1) // 2]
+        middle = known[len(known) // 2]  # of an even number the higher of those in the middle
         median = f"more than {results.frames[-1]:,}" if np.isnan(middle) else f"{middle:,.0f}"
         rows.append(f"<tr><td>{escape(label)}</td><td>{median}</td><td>{each}</td></tr>")
     return (

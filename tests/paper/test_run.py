@@ -1,21 +1,11 @@
 """The real thing, scaled down: trained, resumed, judged and drawn by the command line."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from command import mastery
 
 from mastery.paper.curves import load
 from mastery.paper.experiments import PARTS
-
-
-def mastery(*arguments, rc=0):
-    command = [sys.executable, "-m", "mastery", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=3600)
-    assert result.returncode == rc, result.stderr
-    assert "Traceback" not in result.stderr
-    return result.stdout if rc == 0 else result.stderr
 
 
 def check_page(folder, names):

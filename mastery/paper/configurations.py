@@ -1,0 +1,63 @@
+"""The addition experiment's runs: which family, estimator and converter each has, and how many
+examples it took."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.paper.curves import Found
+from mastery.paper.experiments import CONVERTERS, ESTIMATORS
+from mastery.paper.statistics import upper_median
+from mastery.recipe import Recipe
+
+Floats = NDArray[np.float64]
+
+
+class Bar(NamedTuple):
+    """One configuration of the addition experiment."""
+
+    group: str
+    family: str
+    name: str
+    times: Floats  # examples until every task was learned; infinite if that was never
+    budget: int
+
+    @property
+    def median(self) -> float:
+        return float(upper_median(self.times))
+
+
+FAMILIES = {"MR": "#0072B2", "Teacher-Student": "#D55E00", "baseline": "#666666"}
+CENSORED = "runs that had not learned it by then"
+_NICE = {"gamax": "gAmax", "gprop": "gProp"}
+
+
+def configurations(found: Found) -> list[Bar]:
+    """Every configuration of the addition experiment, as the paper has it and beside."""
+    bars = []
+    for part, batch in (("addition-64", 64), ("addition-128", 128), ("addition-1024", 1024)):
+        if part not in found:
+            continue
+        curves = found[part]
+        for program, runs in curves.runs.items():
+            times = np.where(np.isnan(curves.solved[runs]), np.inf, curves.solved[runs])
+            recipe = Recipe.parse(program)
+            known = {"mastering-rate": "MR", "learning-progress": "Teacher-Student"}
+            family = known.get(recipe.attention, "baseline")
+            nice = _NICE.get(recipe.distribution, recipe.distribution.capitalize())
+            name = program if family == "baseline" else f"{recipe.progress.capitalize()} {nice}"
+            group = f"{family if family != 'baseline' else 'Baselines'}, batch {batch}"
+            bars.append(Bar(group, family, name, times, int(curves.frames[-1])))
+    order = [
+        f"{p.capitalize()} {_NICE.get(c, c.capitalize())}" for p in ESTIMATORS for c in CONVERTERS
+    ]
+    return sorted(
+        bars,
+        key=lambda b: (
+            list(FAMILIES).index(b.family),
+            order.index(b.name) if b.name in order else 0,
+        ),
+    )
