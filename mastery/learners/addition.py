@@ -139,12 +139,11 @@ class Network(eqx.Module):
         steps, n = given.shape
         symbols = given[:, None] == jnp.arange(SYMBOLS, dtype=given.dtype)[:, None]
         seen = jnp.concatenate([symbols, jnp.ones((steps, 1, n), bool)], axis=1)
-        nothing = jnp.zeros((self.encoder.shape[1], n))
-        code = lstm(self.encoder, seen.astype(jnp.float32), nothing)[-1]
+        code = lstm(self.encoder, seen.astype(jnp.float32), last=True)[:, 0]
         long = (steps + 1) // 2
         written = lstm(self.decoder, jnp.zeros((long, 0, n)), self.code(code))
-        together = jnp.swapaxes(written, 0, 1).reshape(len(code), -1)
-        return jnp.swapaxes(self.out(together).reshape(10, long, n), 0, 1)
+        digits = self.out(written.reshape(len(code), -1))
+        return jnp.swapaxes(digits.reshape(10, long, n), 0, 1)
 
 
 def loss(network: Network, given: Array, target: Array) -> Array:

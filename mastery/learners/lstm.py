@@ -3,37 +3,52 @@
 Going back, JAX would add to the weights' gradient at every step. Here the steps only pass on what
 comes from the step after them, and the gradient of the weights is one large product at the end. And
 what a step sees is small (a symbol), or the same in all steps: its part of the gates is made within
-the step, where it stays in the cache.
+the step, where it stays in the cache. For some GPUs there are kernels: `lstm_kernels`.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from mastery.learners import lstm_kernels
+
 Array = Any  # a JAX array
 
 
-@jax.custom_vjp
-def lstm(weight: Array, seen: Array, always: Array) -> Array:
-    """Hidden states (steps, width, n), from an empty memory.
+def lstm(weight: Array, seen: Array, always: Array | None = None, last: bool = False) -> Array:
+    """Hidden states after every step (width, steps, n), or after the last one (width, 1, n), from
+    an empty memory.
 
     weight (width + inputs, 4 · width): of what is remembered and of what is seen, for the input,
     forget, cell and output gates; 1 is added to the forget gate. seen (steps, inputs, n): data, it
     gets no gradient. always (4 · width, n): what is added to the gates in every step.
     """
-    return _forward(weight, seen, always, False)
+    way = lstm_kernels.lstm if lstm_kernels.fit(weight, seen) else by_steps
+    return way(weight, seen, always, last)
 
 
-def _forward(weight: Array, seen: Array, always: Array, keep: bool) -> Any:
-    nothing = jnp.zeros((weight.shape[1] // 4, always.shape[1]))
+@partial(jax.custom_vjp, nondiff_argnums=(3,))
+def by_steps(weight: Array, seen: Array, always: Array | None, last: bool) -> Array:
+    """`lstm` for every machine."""
+    return _chosen(_forward(weight, seen, always, False), last)
+
+
+def _chosen(hidden: Array, last: bool) -> Array:
+    return jnp.swapaxes(hidden[-1:] if last else hidden, 0, 1)
+
+
+def _forward(weight: Array, seen: Array, always: Array | None, keep: bool) -> Any:
+    nothing = jnp.zeros((weight.shape[1] // 4, seen.shape[2]))
 
     def one(state: Any, x: Array) -> Any:
         h, c = state
-        i, f, g, o = jnp.split(weight.T @ jnp.concatenate([h, x]) + always, 4)
+        gates = weight.T @ jnp.concatenate([h, x])
+        i, f, g, o = jnp.split(gates if always is None else gates + always, 4)
         i, f, g, o = _sigmoid(i), _sigmoid(f + 1), jnp.tanh(g), _sigmoid(o)
         new = f * c + i * g
         squashed = jnp.tanh(new)
@@ -47,19 +62,21 @@ def _sigmoid(x: Array) -> Array:
     return 0.5 * jnp.tanh(0.5 * x) + 0.5  # faster on a CPU than by the exponential
 
 
-def _with_residuals(weight: Array, seen: Array, always: Array) -> tuple[Array, Any]:
+def _with_residuals(
+    weight: Array, seen: Array, always: Array | None, last: bool
+) -> tuple[Array, Any]:
     hidden, kept = _forward(weight, seen, always, True)
-    return hidden, (weight, seen, kept)
+    return _chosen(hidden, last), (weight, seen, None if always is None else (), kept)
 
 
-def _back(residuals: Any, d_hidden: Array) -> tuple[Array, Array, Array]:
-    weight, seen, (before, c, squashed, i, f, g, o) = residuals
-    width = before.shape[1]
+def _back(last: bool, residuals: Any, d_hidden: Array) -> tuple[Array, Array, Array | None]:
+    weight, seen, added, (before, c, squashed, i, f, g, o) = residuals
+    width, nothing = before.shape[1], jnp.zeros(before.shape[1:])
 
     def one(after: Any, step: Any) -> Any:
-        d_gates, d_cell = after  # of the step after this one
-        d_h, c, squashed, i, f, g, o = step
-        d_h = d_h + weight[:width] @ d_gates
+        d_gates, d_cell, d_h = after  # of the step after this one
+        given, c, squashed, i, f, g, o = step
+        d_h = weight[:width] @ d_gates + (d_h if last else given)
         d_cell = d_cell + d_h * o * (1 - squashed * squashed)
         d_gates = jnp.concatenate(
             [
@@ -69,13 +86,14 @@ def _back(residuals: Any, d_hidden: Array) -> tuple[Array, Array, Array]:
                 d_h * squashed * o * (1 - o),
             ]
         )
-        return (d_gates, d_cell * f), d_gates
+        return (d_gates, d_cell * f, nothing), d_gates
 
-    end = jnp.zeros((4 * width, before.shape[2])), jnp.zeros(before.shape[1:])
-    steps = (d_hidden, c, squashed, i, f, g, o)
-    _, d_gates = lax.scan(one, end, steps, reverse=True)
+    end = jnp.zeros((4 * width, before.shape[2])), nothing, d_hidden[:, -1]
+    given = None if last else jnp.swapaxes(d_hidden, 0, 1)
+    _, d_gates = lax.scan(one, end, (given, c, squashed, i, f, g, o), reverse=True)
     inputs = _columns(jnp.concatenate([before, seen], axis=1))
-    return inputs @ _columns(d_gates).T, jnp.zeros_like(seen), d_gates.sum(0)
+    d_always = None if added is None else d_gates.sum(0)
+    return inputs @ _columns(d_gates).T, jnp.zeros_like(seen), d_always
 
 
 def _columns(x: Array) -> Array:
@@ -83,4 +101,4 @@ def _columns(x: Array) -> Array:
     return jnp.swapaxes(x, 0, 1).reshape(x.shape[1], -1)
 
 
-lstm.defvjp(_with_residuals, _back)
+by_steps.defvjp(_with_residuals, _back)
