@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--digits", type=int, choices=(3, 5, 9), default=9)
     parser.add_argument("--batch", default="128,1024", help="examples in a minibatch")
     given = parser.parse_args()
-    use_cores(given.runs)
+    use_cores(os.cpu_count() or 1)
     device = jax.devices()[0].device_kind
     print(f"{device}, {os.cpu_count()} cores, {given.digits} digits, {given.runs} runs at once")
     print(f"{'':30}{'examples/s':>14}{'least … most':>24}{'× PyTorch':>11}{'first chunk':>13}")

@@ -59,7 +59,7 @@ def paper_command(
         from mastery.paper.run import run
     parts = chosen(names or [])
     if not redraw:
-        prepare(max(len(part.job(scale).runs) for part in parts))
+        prepare(max(part.job(scale).devices for part in parts))
         for part, outcome in run(
             parts, out, scale, minutes, elsewhere, job_progress,
             command=shlex.join(["mastery", *sys.argv[1:]]),

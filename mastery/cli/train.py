@@ -159,7 +159,7 @@ def train_command(
         frames = _budget(job.settings.unit, frames, examples)
         if frames is not None:
             job = replace(job, frames=read_count(frames))
-        prepare(len(job.runs))
+        prepare(job.devices)
         with job_progress(job) as show:
             outcome = resume_job(
                 resume,
@@ -191,7 +191,7 @@ def train_command(
             variants=variant or [],
         )
         directory = out or _new_directory(job)
-        prepare(len(job.runs))
+        prepare(job.devices)
         with job_progress(job) as show:
             outcome = train(job, directory, report=show, **shared)
     _say_end(outcome, job, report)
@@ -315,13 +315,13 @@ def with_jax() -> Iterator[None]:
         raise MasteryError("training needs JAX: pip install 'mastery[train]'") from None
 
 
-def prepare(runs: int) -> None:
-    """Let JAX begin: with the cores as so many runs use them, and keeping what it compiles."""
+def prepare(devices: int) -> None:
+    """Let JAX begin: with the cores as so many devices, and keeping what it compiles."""
     import jax
 
     from mastery.runs.machine import use_cores
 
-    use_cores(runs)
+    use_cores(devices)
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:

@@ -31,6 +31,7 @@ from mastery.learners.lstm import lstm
 Array = Any  # a JAX array
 SYMBOLS = 11  # ten digits and a plus
 PLUS = 10
+PARTS = "parts"  # the axis of the devices that share a run's work
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ class Settings:
     def per_update(self) -> int:
         """Examples in an epoch."""
         return self.batch * self.batches
+
+    def parts(self, most: int) -> int:
+        """In how many parts the work of a run can be done at the same time, each large enough to be
+        worth it."""
+        split = (self.batch, self.tests, self.validation)
+        most = min(most, self.batch // 32)
+        return max([p for p in range(1, most + 1) if all(n % p == 0 for n in split)], default=1)
 
 
 class Hyper(NamedTuple):
@@ -171,11 +179,17 @@ def begin(key: Array, settings: Settings) -> Learner:
 
 
 def learn(
-    learner: Learner, probabilities: Array, digits: Array, settings: Settings, h: Hyper
+    learner: Learner,
+    probabilities: Array,
+    digits: Array,
+    settings: Settings,
+    h: Hyper,
+    parts: int = 1,
 ) -> tuple[Learner, Array]:
     """An epoch, and how many examples of each task were in it.
 
-    probabilities (tasks,): of an example's task. digits (tasks,): of its numbers.
+    probabilities (tasks,): of an example's task. digits (tasks,): of its numbers. parts: devices
+    that share the work, on the axis PARTS.
     """
     length = int(max(digits))
     sums = jnp.cumsum(probabilities)
@@ -187,7 +201,9 @@ def learn(
         uniforms = jax.random.uniform(for_tasks, (settings.batch,))
         beyond = (sums[:, None] <= uniforms * sums[-1]).sum(0)
         task = jnp.minimum(beyond, len(sums) - 1)
-        gradient = eqx.filter_grad(loss)(network, *examples(for_numbers, sizes[task], length))
+        own = _own(examples(for_numbers, sizes[task], length), parts)
+        gradient = _sum(eqx.filter_grad(loss)(network, *own), parts)  # of `parts` means
+        gradient = jax.tree.map(lambda g: g / parts, gradient)
         change, optimiser = _adam.update(gradient, optimiser)
         change = jax.tree.map(lambda c: -h.learning_rate * c, change)
         counts = (task[:, None] == jnp.arange(len(sums))).sum(0)
@@ -199,9 +215,11 @@ def learn(
     return Learner(*carry, key), counts.sum(0)
 
 
-def accuracy(network: Network, key: Array, digits: Any, each: int, kind: str) -> Array:
+def accuracy(
+    network: Network, key: Array, digits: Any, each: int, kind: str, parts: int = 1
+) -> Array:
     """The share of new sums that are right, of each task; (tasks,)."""
-    return right(network, *tests(key, digits, each, kind)).mean(1)
+    return right(network, *tests(key, digits, each, kind), parts) / each
 
 
 def tests(key: Array, digits: Any, each: int, kind: str) -> tuple[Array, Array]:
@@ -212,8 +230,23 @@ def tests(key: Array, digits: Any, each: int, kind: str) -> tuple[Array, Array]:
     return given, target
 
 
-def right(network: Network, given: Array, target: Array) -> Array:
-    """Which sums are right, bool (tasks, each)."""
+def right(network: Network, given: Array, target: Array, parts: int = 1) -> Array:
+    """How many sums are right, int (tasks,)."""
+    given, target = _own((given, target), parts)
     _, tasks, each = given.shape
     digits = network(given.reshape(len(given), -1)).argmax(1)
-    return (digits == target.reshape(len(target), -1)).all(0).reshape(tasks, each)
+    found = (digits == target.reshape(len(target), -1)).all(0)
+    return _sum(found.reshape(tasks, each).sum(1), parts)
+
+
+def _own(examples: tuple[Array, Array], parts: int) -> Any:
+    """This device's share of them."""
+    if parts == 1:
+        return examples
+    size = examples[0].shape[-1] // parts
+    first = lax.axis_index(PARTS) * size
+    return [lax.dynamic_slice_in_dim(x, first, size, -1) for x in examples]
+
+
+def _sum(numbers: Any, parts: int) -> Any:
+    return numbers if parts == 1 else lax.psum(numbers, PARTS)  # type: ignore[no-untyped-call]

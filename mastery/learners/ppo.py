@@ -72,6 +72,10 @@ class Settings:
         """Frames in an update."""
         return self.envs * self.frames
 
+    def parts(self, most: int) -> int:
+        """In how many parts the work of a run can be done at the same time."""
+        return 1
+
     def __post_init__(self) -> None:
         for name, known in (
             ("encoding", ("onehot", "raw")),

@@ -43,18 +43,22 @@ def begin(key: Array, plan: Plan, tasks: int, settings: Settings, window: int) -
     return Carry(teacher, learner, key, none, none, none)
 
 
-def epoch(carry: Carry, plan: Plan, digits: Any, settings: Settings) -> tuple[Carry, Metrics]:
+def epoch(
+    carry: Carry, plan: Plan, digits: Any, settings: Settings, parts: int = 1
+) -> tuple[Carry, Metrics]:
     """One epoch of the network, and what the teacher learns from it."""
     teacher, learner, key, epochs, running, solved = carry
     program, hyper = plan
     probability = program.distribution(teacher)
-    learner, examples = addition.learn(learner, probability, digits, settings, hyper)
+    learner, examples = addition.learn(learner, probability, digits, settings, hyper, parts)
     key, for_noise, for_teacher, for_validation = jax.random.split(key, 4)
-    right = addition.accuracy(learner.network, for_teacher, digits, settings.tests, FOR_TEACHER)
+    right = addition.accuracy(
+        learner.network, for_teacher, digits, settings.tests, FOR_TEACHER, parts
+    )
     noise = jax.random.uniform(for_noise, (3, len(digits)))
     teacher = program.observe(teacher, right, jnp.ones(len(digits), bool), noise)
     epochs = epochs + 1
-    enough = validate(learner.network, for_validation, digits, settings.validation)
+    enough = validate(learner.network, for_validation, digits, settings.validation, parts)
     running = jnp.where(enough, running + 1, 0)
     solved = jnp.where((solved == 0) & (running == RUNNING), epochs, solved)
     metrics = Metrics(
@@ -68,15 +72,17 @@ def epoch(carry: Carry, plan: Plan, digits: Any, settings: Settings) -> tuple[Ca
     return Carry(teacher, learner, key, epochs, running, solved), metrics
 
 
-def validate(network: addition.Network, key: Array, digits: Any, each: int) -> Array:
+def validate(
+    network: addition.Network, key: Array, digits: Any, each: int, parts: int = 1
+) -> Array:
     """Whether every task has enough validation examples right. The longest numbers are tried first,
     and the others only where a run has learned these: until then the answer is known."""
     given, target = addition.tests(key, digits, each, FOR_VALIDATION)
     few = int(round((1 - ENOUGH) * each, 6))  # errors that a task may have
 
     def enough(which: Any) -> Array:
-        wrong = ~addition.right(network, given[:, which], target[:, which])
-        return (wrong.sum(1) <= few).all()
+        right = addition.right(network, given[:, which], target[:, which], parts)
+        return (each - right <= few).all()
 
     longest = enough(np.flatnonzero(digits == max(digits)))
     return lax.cond(
@@ -95,15 +101,20 @@ def evaluate(learners: Learner, key: Array, digits: Any, each: int) -> Evaluatio
 
 
 class AdditionLoop(CompiledLoop):
-    """The loop of a job on the addition curriculum."""
+    """The loop of a job on the addition curriculum. Where there are more cores than runs, several
+    share one."""
 
     def __init__(self, job: Job, devices: list[Any] | None = None) -> None:
         settings, window = job.settings, slots(job)
         digits = np.array(digits_of(job.curriculum), np.int32)
+        devices = list(jax.devices() if devices is None else devices)
+        several = devices[0].platform == "cpu"
+        parts = settings.parts(len(devices) // len(job.runs)) if several else 1
         super().__init__(
             job,
             lambda key, plan: begin(key, plan, len(digits), settings, window),
-            lambda carry, plan: epoch(carry, plan, digits, settings),
+            lambda carry, plan: epoch(carry, plan, digits, settings, parts),
             lambda learner, key: evaluate(learner, key, digits, job.episodes),
             devices,
+            parts,
         )

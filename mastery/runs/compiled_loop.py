@@ -17,6 +17,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
+from mastery.learners.addition import PARTS
 from mastery.recipe import Recipe
 from mastery.runs.arrays import fitting, is_key, named
 from mastery.runs.job import Job
@@ -40,6 +41,7 @@ class CompiledLoop:
     begin: the carry of a run, from a key and its plan; its `learner` is what `evaluate` gets.
     step: one update of a run, from its carry and its plan.
     evaluate: of the learners of all runs, which are the first axis, and a key.
+    parts: devices that share a run, on the axis PARTS; what they do must come out the same on each.
     """
 
     def __init__(
@@ -49,13 +51,15 @@ class CompiledLoop:
         step: Callable[[Any, Plan], tuple[Any, Metrics]],
         evaluate: Callable[[Any, Array], Evaluation],
         devices: list[Any] | None = None,
+        parts: int = 1,
     ) -> None:
         self.job = job
         runs = job.runs
-        devices = list(jax.devices() if devices is None else devices)[: len(runs)]
+        devices = list(jax.devices() if devices is None else devices)
+        groups = min(len(runs), len(devices) // parts)
         # every device has the same number of runs; the last one may have some that nobody asked for
         self._runs = len(runs)
-        padded = runs + [runs[-1]] * (-len(runs) % len(devices))
+        padded = runs + [runs[-1]] * (-len(runs) % groups)
         recipes = [Recipe.parse(run.program) for run in padded]
         hypers = [job.learner.Hyper.of(job.settings)._replace(**run.changes) for run in padded]
         plan = Plan(
@@ -64,7 +68,7 @@ class CompiledLoop:
                 *(np.array(values, np.float32) for values in zip(*hypers, strict=True))
             ),
         )
-        mesh = Mesh(np.array(devices), ("runs",))
+        mesh = Mesh(np.array(devices[: groups * parts]).reshape(groups, parts), ("runs", PARTS))
         spread, same = PartitionSpec("runs"), PartitionSpec()  # type: ignore[no-untyped-call]
         self._sharding = NamedSharding(mesh, spread)
         self._plan = jax.device_put(jax.tree.map(_single, plan), self._sharding)

@@ -130,6 +130,11 @@ class Job:
         return math.ceil(self.frames / (self.frames_of_update * self.chunk))
 
     @property
+    def devices(self) -> int:
+        """That it can use, if there are so many: one for each run, or for a part of its work."""
+        return len(self.runs) * int(self.settings.parts(2**20))
+
+    @property
     def updates(self) -> int:
         return self.chunks * self.chunk
 

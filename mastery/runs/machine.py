@@ -2,7 +2,7 @@
 
 The matrices of these networks are small: on two cores XLA's threads gain nothing in one run, and
 lose up to half when a core is busy with something else. So each run gets one thread, and the cores
-are shown to JAX as as many devices, over which runs are spread anyway.
+are shown to JAX as as many devices, over which runs, or the parts of one, are spread anyway.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Any
 _COUNT = "--xla_force_host_platform_device_count"
 
 
-def use_cores(runs: int) -> None:
-    """To be called before JAX is first used; what the user has set stays as it is."""
+def use_cores(devices: int) -> None:
+    """Show the cores to JAX as devices, so many at most. To be called before JAX is first used;
+    what the user has set stays as it is."""
     flags = os.environ.get("XLA_FLAGS", "")
     if entry_points(group="jax_plugins") or "NPROC" in os.environ or _COUNT in flags:
         return  # there may be a GPU or a TPU, or somebody knows better
     os.environ["NPROC"] = "1"
-    os.environ["XLA_FLAGS"] = f"{flags} {_COUNT}={min(runs, _cores())}".strip()
+    os.environ["XLA_FLAGS"] = f"{flags} {_COUNT}={min(devices, _cores())}".strip()
 
 
 def _cores() -> int:

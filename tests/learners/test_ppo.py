@@ -284,15 +284,8 @@ def test_an_impossible_action_is_never_chosen(impossible):
     assert not np.isin(ppo.choose(logits, uniforms), impossible).any()
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        SMALL,
-        pytest.param(replace(SMALL, skip=False, encoding="raw"), marks=pytest.mark.slow),
-        NO_MEMORY,
-        pytest.param(replace(NO_MEMORY, bptt=1), marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("settings", [SMALL, replace(SMALL, skip=False, encoding="raw"), NO_MEMORY,
+                                      replace(NO_MEMORY, bptt=1)])  # fmt: skip
 def test_what_is_replayed_is_what_was_played(settings):
     """The memory is cut at starts of episodes and carried from segment to segment as in play."""
     settings = replace(settings, frames=320)  # longer than an episode of 288

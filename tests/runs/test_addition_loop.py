@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import jax
@@ -136,13 +139,13 @@ def test_learned_is_three_good_epochs_running(monkeypatch):
 def test_every_task_must_have_99_in_100_right(monkeypatch, errors, expected):
     asked = []
 
-    def right(network, given, target):
+    def right(network, given, target, parts):
         """Network: how many errors there are; a task is known by the length of its numbers."""
         digits = (np.asarray(given)[:3].max((0, 2)) > 0) + 0  # of three-digit numbers only
         asked.append(given.shape[1])
         tasks = range(3) if given.shape[1] == 3 else [2]
         assert digits.tolist()[-1] == 1
-        return jax.numpy.stack([jax.numpy.arange(100) >= errors[task] for task in tasks])
+        return jax.numpy.array([100 - errors[task] for task in tasks])
 
     monkeypatch.setattr(addition_loop.addition, "right", right)
     with jax.disable_jit():
@@ -157,9 +160,9 @@ def test_validation_in_many_runs_is_that_of_each(monkeypatch):
     monkeypatch.setattr(
         addition_loop.addition,
         "right",
-        lambda p, given, target: (
+        lambda p, given, target, parts: (
             jax.random.uniform(jax.random.key(given.sum()), given.shape[1:]) < p
-        ),
+        ).sum(1),
     )
     digits, key = np.array([1, 2, 3]), jax.random.key(1)
 
@@ -173,6 +176,54 @@ def test_validation_in_many_runs_is_that_of_each(monkeypatch):
     assert together.tolist() == alone
     assert any(alone)
     assert not all(alone)
+
+
+PARTS = """
+import jax, numpy as np
+from mastery import Curriculum
+from mastery.learners.addition import Settings
+from mastery.runs.addition_loop import AdditionLoop
+from mastery.runs.job import Job
+settings = Settings(batch=96, batches=3, tests=30, validation=30, width=8, learning_rate=0.01)
+for programs in (("mr",), ("mr", "uniform")):  # a run for three devices, two runs for three
+    job = Job(Curriculum.load("addition-3"), programs, settings=settings, chunk=4, episodes=20)
+    found = []
+    for devices in (jax.devices(), jax.devices()[:1]):
+        loop = AdditionLoop(job, devices)
+        carry, metrics = loop.advance(loop.begin())
+        carry = loop.load(loop.save(carry))
+        found.append((metrics, loop.evaluate(carry, 4), loop.save(carry)))
+        used = carry.epochs.sharding.device_set
+        assert len(used) == min(len(devices), 3 if len(programs) == 1 else 2), used
+    several, one = found
+    assert np.array_equal(several[0].frames, one[0].frames)
+    for a, b in zip((*several[0], *several[1]), (*one[0], *one[1]), strict=True):
+        assert a.shape == b.shape and np.allclose(a, b, atol=1e-5), (a, b)
+    for name in one[2]:
+        assert np.allclose(several[2][name], one[2][name], atol=1e-4), name
+print("equal")
+"""
+
+
+def test_cores_share_a_run_where_there_are_more_of_them():
+    """Three devices, which do the third part of every minibatch and test each."""
+    result = subprocess.run(
+        [sys.executable, "-c", PARTS],
+        env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=3"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert result.stdout == "equal\n", result.stderr
+
+
+@pytest.mark.parametrize(
+    ("batch", "tests", "most", "expected"),
+    [(128, 100, 1, 1), (128, 100, 2, 2), (128, 100, 100, 4), (96, 99, 4, 3), (128, 99, 4, 1),
+     (32, 100, 4, 1), (16, 100, 0, 1)],
+)  # fmt: skip
+def test_parts_are_even_and_not_too_small(batch, tests, most, expected):
+    assert Settings(batch=batch, tests=tests, validation=tests).parts(most) == expected
 
 
 ONE = Curriculum([Task("one", settings={"digits": 1})])

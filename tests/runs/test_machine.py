@@ -8,16 +8,16 @@ import pytest
 
 PROGRAM = """
 from mastery.runs.machine import use_cores
-use_cores({runs})
+use_cores({devices})
 import os, jax
 print(len(jax.devices()), os.environ.get("NPROC"))
 """
 
 
-def found(runs, **environment):
+def found(devices, **environment):
     clean = {k: v for k, v in os.environ.items() if k not in ("NPROC", "XLA_FLAGS")}
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(runs=runs)],
+        [sys.executable, "-c", PROGRAM.format(devices=devices)],
         env={**clean, "JAX_PLATFORMS": "cpu", **environment},
         capture_output=True, text=True, check=True,
     )  # fmt: skip

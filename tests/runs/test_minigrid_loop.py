@@ -95,7 +95,6 @@ def test_what_is_saved_and_loaded_goes_on_to_the_bit(job):
             loop.load(wrong)
 
 
-@pytest.mark.slow  # tests/learners/test_ppo.py has it without a teacher
 def test_a_run_alone_is_the_run_in_a_batch():
     """To float tolerance, for as long as rounding has not changed an action."""
     together = Job(
@@ -179,7 +178,6 @@ print("equal")
 """
 
 
-@pytest.mark.slow  # every command that trains several runs on a CPU spreads them too
 def test_runs_are_spread_over_all_devices():
     """Four runs over three devices, which need two that nobody asked for, and over one."""
     flags = "--xla_force_host_platform_device_count=3"
