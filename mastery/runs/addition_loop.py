@@ -64,6 +64,7 @@ def epoch(carry: Carry, plan: Plan, digits: Any, settings: Settings) -> tuple[Ca
         right * settings.tests,
         examples,
         solved,
+        program.progress(teacher),
     )
     return Carry(teacher, learner, key, epochs, running, solved), metrics
 
