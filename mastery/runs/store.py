@@ -43,7 +43,8 @@ CREATE TABLE sessions (started TEXT NOT NULL, step INTEGER NOT NULL, command TEX
 CREATE TABLE chunks (step INTEGER PRIMARY KEY, frames INTEGER NOT NULL, seconds REAL NOT NULL);
 CREATE TABLE training (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
     probability REAL NOT NULL, mastery REAL NOT NULL, frames INTEGER NOT NULL,
-    episodes INTEGER NOT NULL, return REAL, progress REAL, PRIMARY KEY (step, run, task)) WITHOUT ROWID;
+    episodes INTEGER NOT NULL, return REAL, progress REAL,
+    PRIMARY KEY (step, run, task)) WITHOUT ROWID;
 CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
     policy TEXT NOT NULL, return REAL NOT NULL, success REAL NOT NULL, length REAL NOT NULL,
     PRIMARY KEY (step, run, task, policy)) WITHOUT ROWID;
