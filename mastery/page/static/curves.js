@@ -16,7 +16,7 @@ function drawCurves() {
   });
   $('smooth').disabled = page.what !== 'training';
   $('curves-text').textContent = curvesText(shown);
-  $('curves-key').replaceChildren(...seriesKey(shown));
+  rebuild($('curves-key'), shown.map((s) => [s.name, s.colour, s.dash]), () => seriesKey(shown));
   $('curves-focus').textContent = page.task === null ? `All tasks: the mean ${score()}` : curriculum().tasks[page.task];
   $('unfocus').hidden = page.task === null;
   chart($('curve'), () => curveFigure(page.task, true));

@@ -47,8 +47,11 @@ function shade(name) {
   return found;
 }
 
-// Black is the colour of the ink.
-const lineColour = (colour) => (colour === '#000000' ? shade('ink') : colour);
+// A program's colour on this page: black is the ink, and on a dark page all are a little lighter.
+function lineColour(colour) {
+  if (colour === '#000000') return shade('ink');
+  return theme() === 'dark' ? `rgb(${mixed(colour, '#ffffff', 0.22).join(',')})` : colour;
+}
 const rgb = (colour) => (colour.startsWith('#')
   ? [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16))
   : colour.match(/[\d.]+/g).slice(0, 3).map(Number));
@@ -78,68 +81,90 @@ function seriesKey(shown) {
   return shown.map((s) => make('span', {}, sample(s), s.name));
 }
 
-// Buttons of which one is pressed.
-function tabs(holder, items, chosen, choose) {
+// New contents, unless they are as they were: then what the user is about to press stays. What has
+// the focus keeps it.
+const built = new Map();
+function rebuild(holder, key, contents) {
+  const whole = JSON.stringify([key, theme()]);
+  if (built.get(holder) === whole) return;
+  built.set(holder, whole);
   const focused = holder.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-  holder.replaceChildren(...items.map(({ key, text, mark }) => make('button', {
-    type: 'button', role: 'radio', 'aria-checked': key === chosen ? 'true' : 'false', 'data-key': key,
-    on: { click: () => choose(key) },
-  }, mark, text)));
+  holder.replaceChildren(...contents());
   if (focused) holder.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
+// Buttons of which one is pressed.
+function tabs(holder, items, chosen, choose) {
+  rebuild(holder, [items.map(({ key, text }) => [key, text]), chosen], () => items.map(({ key, text, mark }) => make('button', {
+    type: 'button', role: 'radio', 'aria-checked': key === chosen ? 'true' : 'false', 'data-key': key,
+    on: { click: () => choose(key) },
+  }, mark, text)));
+}
+
 function options(select, items, chosen) {
-  select.replaceChildren(...items.map(([value, text]) => make('option', { value, selected: value === chosen }, text)));
+  rebuild(select, items, () => items.map(([value, text]) => make('option', { value }, text)));
   select.value = chosen;
 }
 
-// Charts are drawn when they come into sight, and again when what they show has changed.
-const charts = new Map();  // by element: how it is drawn, and whether that is due
+// Parts are drawn when they come into sight, and again when what they show has changed.
+const parts = new Map();  // by element: how it is drawn, and whether that is due
 const sight = new IntersectionObserver((seen) => {
   for (const { target, isIntersecting } of seen) {
-    const chart = charts.get(target);
-    if (!chart) continue;
-    chart.visible = isIntersecting;
-    if (isIntersecting && chart.due) drawChart(target);
+    const part = parts.get(target);
+    if (!part) continue;
+    part.visible = isIntersecting;
+    if (isIntersecting && part.due) drawPart(target);
   }
 }, { rootMargin: '150px' });
 const widths = new ResizeObserver((seen) => {
   for (const { target } of seen) {
-    const chart = charts.get(target);
-    if (chart?.width && Math.abs(chart.width - target.clientWidth) > 1) {
-      chart.due = true;
-      if (chart.visible) drawChart(target);
-    }
+    const part = parts.get(target);
+    if (part?.width && Math.abs(part.width - target.clientWidth) > 1) lazily(target, part.draw);
   }
 });
 
-function chart(element, figure) {
-  const known = charts.get(element);
-  if (known) {
-    Object.assign(known, { figure, due: true });
-    if (known.visible) drawChart(element);
-    return;
-  }
-  charts.set(element, { figure, due: true, visible: false, width: 0 });
+function lazily(element, draw) {
+  const known = parts.get(element);
+  parts.set(element, { draw, due: true, visible: known?.visible ?? false, width: known?.width ?? 0 });
+  if (known?.visible) drawPart(element);
+  if (known) return;
   sight.observe(element);
   widths.observe(element);
 }
 
+function drawPart(element) {
+  const part = parts.get(element);
+  part.due = false;
+  part.width = element.clientWidth;
+  part.draw();
+}
+
+// All parts that are due, such as before the page is printed.
+function drawAllParts() {
+  for (const [element, { due }] of parts) if (due) drawPart(element);
+}
+
+function redrawParts() {
+  for (const [element, { draw }] of parts) lazily(element, draw);
+}
+
 function dropCharts(holder) {
-  for (const element of [...charts.keys()]) {
+  for (const element of [...parts.keys()]) {
     if (!holder.contains(element)) continue;
     sight.unobserve(element);
     widths.unobserve(element);
     Plotly.purge(element);
-    charts.delete(element);
+    parts.delete(element);
   }
 }
 
-function drawChart(element) {
-  const chart = charts.get(element);
-  chart.due = false;
-  chart.width = element.clientWidth;
-  const { traces, layout } = chart.figure();
+// A chart by Plotly; `figure` gives its traces and layout when it is drawn.
+function chart(element, figure) {
+  lazily(element, () => drawChart(element, figure));
+}
+
+function drawChart(element, figure) {
+  const { traces, layout } = figure();
   const soft = shade('soft'), line = shade('line');
   const axis = { gridcolor: line, linecolor: line, zeroline: false, tickcolor: line, automargin: false };
   const whole = {
@@ -154,19 +179,6 @@ function drawChart(element) {
   };
   Plotly.react(element, traces, whole, { displayModeBar: false, displaylogo: false, doubleClick: 'reset' });
   moveCursor(element);
-}
-
-// All charts that are not drawn yet, such as before the page is printed.
-function drawAllCharts() {
-  for (const [element, chart] of charts) if (chart.due) drawChart(element);
-}
-
-function redrawCharts() {
-  scale = null;
-  for (const [element, chart] of charts) {
-    chart.due = true;
-    if (chart.visible) drawChart(element);
-  }
 }
 
 const framesAxis = () => {
@@ -200,7 +212,7 @@ function moveCursor(element) {
 }
 
 function moveCursors() {
-  for (const [element, chart] of charts) if (chart.visible && !chart.due) moveCursor(element);
+  for (const [element, part] of parts) if (part.visible && !part.due) moveCursor(element);
 }
 
 // A note beside something, while the pointer or the focus is on it.

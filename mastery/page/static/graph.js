@@ -26,8 +26,8 @@ function buildGraph(holder, given) {
   const least = named ? 104 : 34;
   const turned = width / levels < least && rows * least <= width;  // from the top down
   const dx = turned ? width / Math.ceil(rows) : Math.max(width / levels, least);
-  const largest = named ? Math.min(36, dx * 0.33) : 11;
-  const dy = named ? 2 * largest + 38 : 2 * largest + 8;
+  const largest = named ? Math.min(44, dx * 0.34) : 11;
+  const dy = named ? 2 * largest + 30 : 2 * largest + 8;
   const place = ([level, row]) => (turned
     ? [width / 2 + (row - (rows - 1) / 2) * dx, (level + 0.5) * dy]
     : [(level + 0.5) * dx, (row + 0.5) * dy]);
@@ -62,10 +62,10 @@ function buildGraph(holder, given) {
         },
       },
     },
-    make('svg:circle', { class: 'ring', r: largest + 5 }),
+    make('svg:circle', { class: 'ring' }),
     make('svg:circle', { class: 'disc', r: graph.size[0] }),
     named ? make('svg:text', { class: 'inside', 'text-anchor': 'middle', dy: '0.36em' }) : null,
-    named ? make('svg:text', { class: 'name', 'text-anchor': 'middle', y: largest + 19 },
+    named ? make('svg:text', { class: 'name', 'text-anchor': 'middle' },
       name.length > room ? `${name.slice(0, room - 1)}…` : name) : null);
     tipFor(node, () => taskTip(task));
     root.append(node);
@@ -98,12 +98,14 @@ function updateGraph() {
   graph.nodes.forEach((node, task) => {
     const [fill, ink] = masteryColour(now.mastery[task]);
     const r = least + (largest - least) * Math.sqrt(now.share[task]);
-    const [, disc, inside] = node.children;
+    const [ring, disc, inside, name] = node.children;
+    ring.setAttribute('r', r + 5);
     disc.style.setProperty('r', `${r}px`);
     disc.style.fill = fill;
     if (inside) {
       inside.textContent = r > 15 ? percent(now.mastery[task]) : '';
       inside.style.fill = ink;
+      name.style.transform = `translateY(${r + 18}px)`;
     }
     node.classList.toggle('chosen', page.task === task);
     node.setAttribute('aria-pressed', page.task === task ? 'true' : 'false');

@@ -55,14 +55,16 @@ function chooseGroup(group) {
 
 // Every program of every chosen job: its runs, and how it is drawn.
 function allSeries() {
-  const jobs = groupJobs(), several = page.jobs.size > 1, found = [];
+  const jobs = groupJobs(), found = [];
+  const labels = jobs.filter((job) => page.jobs.has(job.key)).flatMap((job) => job.programs.map((p) => p.label));
+  const several = new Set(labels.filter((label, i) => labels.indexOf(label) !== i));  // in some jobs
   const colour = programColours(jobs);
   jobs.forEach((job, number) => {
     if (!page.jobs.has(job.key) || !page.curves.has(job.key)) return;
     job.programs.forEach((program, i) => {
       found.push({
         key: `${job.key} ${program.label}`, job, program, curves: page.curves.get(job.key),
-        name: several ? `${program.label} · ${job.name}` : program.label,
+        name: several.has(program.label) ? `${program.label} · ${job.name}` : program.label,
         colour: colour.get(program.label)[0],
         dash: DASHES[(colour.get(program.label)[1] + number) % DASHES.length],
         runs: job.runs.flatMap(([own, seed], run) => (own === i && !page.seeds.has(seed) ? [run] : [])),
@@ -77,10 +79,14 @@ function series() {
   return allSeries().filter((s) => !page.hidden.has(s.key) && s.runs.length && s.curves.frames.length);
 }
 
-// The series in focus.
+// The series in focus; at first one that knows equation 1, if there is one.
 function focus() {
   const shown = series();
-  return shown.find((s) => s.key === page.program) ?? shown[0];
+  return shown.find((s) => s.key === page.program) ?? firstOf(shown);
+}
+
+function firstOf(shown) {
+  return shown.find((s) => s.program.attention === 'mastering-rate') ?? shown[0];
 }
 
 // A fixed colour for each program that has one; for the others those that are left, and then again

@@ -2,6 +2,7 @@
 'use strict';
 
 const EVERY = 1000;  // milliseconds between two looks for something new
+const SHARE = 12;  // a page that draws for so long waits that many times as long
 const LONG = 14000;  // milliseconds in which the whole training is played back
 
 const transport = { playing: 0, drawn: 0 };
@@ -62,7 +63,7 @@ function draw() {
   drawTime();
   drawCurves();
   drawWhere();
-  drawComparison();
+  lazily($('comparison'), drawComparison);
 }
 
 // What depends on the time alone.
@@ -131,6 +132,7 @@ function stop() {
 
 // Look for something new as long as the page can be seen.
 async function follow() {
+  let busy = 0;
   try {
     const found = document.hidden ? null : await page.source.index();
     $('live').classList.remove('lost');
@@ -138,12 +140,14 @@ async function follow() {
       page.index = found;
       if (!page.group && found.jobs.length) chooseGroup([...groups().keys()][0]);
       await readCurves();
+      const began = performance.now();
       draw();
-    } else if (page.index.jobs.length) drawRuns();
+      busy = performance.now() - began;
+    } else drawAges();
   } catch {
     $('live').classList.add('lost');  // mastery watch has ended, or the machine is away
   }
-  setTimeout(follow, EVERY);
+  setTimeout(follow, Math.max(EVERY, SHARE * busy));
 }
 
 function listen() {
@@ -157,7 +161,7 @@ function listen() {
   $('theme').addEventListener('click', () => setTheme(theme() === 'dark' ? 'light' : 'dark'));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => setTheme());
   addEventListener('resize', () => { if (series().length) drawTime(); });
-  addEventListener('beforeprint', drawAllCharts);
+  addEventListener('beforeprint', drawAllParts);
   addEventListener('hashchange', openDetails);
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && page.task !== null) focusTask(null);
@@ -182,7 +186,7 @@ function setTheme(chosen) {
   if (!page.group || !series().length) return;
   graph.key = why.key = where.key = '';
   draw();
-  redrawCharts();
+  redrawParts();
 }
 
 begin();

@@ -24,10 +24,16 @@ function drawHead() {
 function drawChoose() {
   const jobs = groupJobs(), all = allSeries();
   const seeds = [...new Set(jobs.filter((job) => page.jobs.has(job.key)).flatMap((job) => job.runs.map(([, seed]) => seed)))].sort((a, b) => a - b);
+  const found = [...groups()].map(([key, own]) => [key, `${own[0].curriculum.name} (${count(own.length, 'job')})`]);
+  const key = [found, page.group, jobs.map((job) => [job.key, job.name]), [...page.jobs], all.map((s) => s.key), [...page.hidden], seeds, [...page.seeds]];
+  rebuild($('choose'), key, () => chooseParts(found, jobs, all, seeds));
+}
+
+function chooseParts(found, jobs, all, seeds) {
   const parts = [];
-  if (groups().size > 1) {
-    parts.push(make('label', { class: 'field' }, make('span', {}, 'curriculum'), make('select', { id: 'group', on: { change: (event) => changeGroup(event.target.value) } },
-      ...[...groups()].map(([key, own]) => make('option', { value: key, selected: key === page.group }, `${own[0].curriculum.name} (${count(own.length, 'job')})`)))));
+  if (found.length > 1) {
+    parts.push(make('label', { class: 'field' }, make('span', {}, 'curriculum'), make('select', { id: 'group', 'data-key': 'group', on: { change: (event) => changeGroup(event.target.value) } },
+      ...found.map(([key, text]) => make('option', { value: key, selected: key === page.group }, text)))));
   }
   if (jobs.length > 1) {
     parts.push(chips('directories', jobs.map((job) => ({ key: job.key, text: job.name, title: job.path, on: page.jobs.has(job.key) })), async (key, on) => {
@@ -48,7 +54,7 @@ function drawChoose() {
       draw();
     }));
   }
-  keepFocus($('choose'), () => $('choose').replaceChildren(...parts));
+  return parts;
 }
 
 function chips(name, items, change) {
@@ -56,32 +62,37 @@ function chips(name, items, change) {
     make('label', { class: 'chip', title }, make('input', { type: 'checkbox', checked: on, 'data-key': key, on: { change: (event) => change(key, event.target.checked) } }), mark, text)));
 }
 
-function keepFocus(holder, change) {
-  const key = holder.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-  change();
-  if (key) holder.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
-}
-
 function drawRuns() {
   const heads = ['job', 'state', 'done', 'speed', 'time left', 'last checkpoint', 'programs × seeds'];
   const rows = page.index.jobs.map((job) => {
     const share = job.total ? job.frames / job.total : 0;
     const left = job.state === 'training' && job.speed ? (job.total - job.frames) * job.runs.length / job.speed : null;
-    const ago = job.checkpoint?.time ? `${duration(Math.max(Date.now() / 1000 - job.checkpoint.time, 0))} ago` : '–';
     return make('tr', { 'data-job': job.name },
-      make('th', { scope: 'row', class: 'left' }, make('a', { href: `#job-${job.key}` }, job.name)),
+      make('th', { scope: 'row', class: 'left' }, make('a', { href: `#job-${job.key}`, 'data-key': job.key }, job.name)),
       make('td', { class: 'left' }, make('span', { class: `state ${job.state}` }, job.state)),
       make('td', {}, make('meter', { min: 0, max: 1, value: share, 'aria-label': 'done' }), ` ${short(job.frames)} of ${short(job.total)} ${job.unit}`),
       make('td', {}, job.speed ? `${short(job.speed)} ${job.unit}/s` : '–'),
-      make('td', {}, duration(left)), make('td', {}, page.index.live ? ago : job.checkpoint ? `update ${job.checkpoint.step.toLocaleString('en')}` : '–'),
+      make('td', {}, duration(left)), 
+      make('td', { 'data-time': job.checkpoint?.time }, job.checkpoint ? `update ${job.checkpoint.step.toLocaleString('en')}` : '–'),
       make('td', {}, `${job.programs.length} × ${new Set(job.runs.map(([, seed]) => seed)).size}`));
   });
-  $('runs-table').replaceChildren(make('table', {}, make('thead', {}, make('tr', {}, ...heads.map((head, i) => make('th', { scope: 'col', class: i < 2 ? 'left' : null }, head)))), make('tbody', {}, ...rows)));
+  const head = make('tr', {}, ...heads.map((text, i) => make('th', { scope: 'col', class: i < 2 ? 'left' : null }, text)));
+  rebuild($('runs-table'), page.index.jobs, () => [make('table', {}, make('thead', {}, head), make('tbody', {}, ...rows))]);
+  drawAges();
+}
+
+// While runs train, how long ago the last checkpoint was.
+function drawAges() {
+  if (!page.index.live) return;
+  for (const cell of $('runs-table').querySelectorAll('[data-time]')) {
+    cell.textContent = `${duration(Math.max(Date.now() / 1000 - cell.dataset.time, 0))} ago`;
+  }
 }
 
 function drawDetails() {
   const open = new Set([...$('runs-details').querySelectorAll('details[open]')].map((x) => x.id));
-  $('runs-details').replaceChildren(...page.index.jobs.map((job) => make('details', { id: `job-${job.key}`, open: open.has(`job-${job.key}`) },
+  const key = page.index.jobs.map((job) => [job.key, job.state, job.sessions.length]);
+  rebuild($('runs-details'), key, () => page.index.jobs.map((job) => make('details', { id: `job-${job.key}`, open: open.has(`job-${job.key}`) },
     make('summary', {}, job.name, ' ', make('span', { class: 'soft' }, [job.created, job.ended, duration(job.seconds)].filter(Boolean).join(' · '))),
     make('dl', {},
       make('dt', {}, 'directory'), make('dd', {}, make('code', {}, job.path)),

@@ -3,7 +3,7 @@
 'use strict';
 
 const MOST_ROWS = 8, MOST_LAYERS = 40;
-const KIND_COLOURS = ['mastered', 'learnable', 'unlearnable'];  // in the style sheet
+const KIND_COLOURS = ['done', 'learnable', 'unlearnable'];  // in the style sheet
 const where = { key: '' };
 
 function drawWhere() {
@@ -13,16 +13,15 @@ function drawWhere() {
     where.key = key;
     dropCharts(holder);
     holder.replaceChildren(...shown.map((s) => make('div', { class: 'row', 'data-series': s.name },
-      make('h3', {}, sample(s), s.name), make('p', { class: 'soft spent' }),
-      make('div', { class: 'pair even' },
-        make('div', { class: 'chart middle' }), make('div', { class: 'chart middle' })))));
+      make('div', {}, make('h3', {}, sample(s), s.name), make('div', { class: 'soft spent' })),
+      make('div', { class: 'chart middle' }), make('div', { class: 'chart middle' }))));
   }
   shown.forEach((s, i) => {
     const [left, right] = holder.children[i].querySelectorAll('.chart');
     const kinds = kindsOf(s, graph.order), each = weights(s.curves.frames);
     const spent = kinds.map((of) => of.reduce((sum, x, k) => sum + x * each[k], 0));
-    holder.children[i].querySelector('.spent').textContent =
-      spent.map((x, k) => `${percent(x)} ${KINDS[k]}`).join(' · ');
+    holder.children[i].querySelector('.spent').replaceChildren(
+      ...spent.map((x, k) => make('div', {}, make('b', {}, percent(x)), ` ${KINDS[k]}`)));
     chart(left, () => layersFigure(s));
     chart(right, () => kindsFigure(s, kindsOf(s, graph.order)));
   });
@@ -45,12 +44,12 @@ function layers() {
 
 function drawWhereKey() {
   const tasks = layers();
-  $('where-key').replaceChildren(
+  rebuild($('where-key'), tasks, () => [
     ...(tasks.length <= 24 ? tasks : [tasks[0], tasks.at(-1)]).map(({ name, colour }) =>
       make('span', {}, make('i', { class: 'dot', style: { background: colour } }), name)),
     make('span', { class: 'gap' }),
     ...KINDS.map((kind, i) => make('span', {}, make('i', { class: 'dot', style: { background: `var(--${KIND_COLOURS[i]})` } }), kind)),
-  );
+  ]);
 }
 
 function layersFigure(s) {
