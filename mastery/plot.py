@@ -113,15 +113,6 @@ def round_ticks(end: float, most: int = 8) -> NDArray[np.float64]:
     return np.arange(0, end * 1.0001, _round_step(end, most))
 
 
-def range_ticks(low: float, high: float, most: int = 4) -> list[float]:
-    """Round numbers, the first not above low and the last not below high."""
-    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-300):  # all the same number, or nearly
-        low, high = low - 0.5 * max(abs(low), 1), high + 0.5 * max(abs(high), 1)
-    step = _round_step(high - low, most)
-    first, last = np.floor(low / step + 1e-6), np.ceil(high / step - 1e-6)
-    return [float(f"{step * i:.10g}") for i in np.arange(first, last + 1)]
-
-
 def _round_step(length: float, most: int) -> float:
     size = 10.0 ** np.floor(np.log10(length))
     return float(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -90,7 +91,7 @@ def watch_command(
     from mastery.page.server import open_server
 
     check_folders(directories)
-    with open_server(directories, host, port) as server:
+    with open_server(directories, host, port) as server, contextlib.suppress(KeyboardInterrupt):
         if server.open:
             typer.echo(
                 f"note: {host} can be reached from other machines, and whoever does sees these "
@@ -100,7 +101,4 @@ def watch_command(
         typer.echo(f"The page: {server.url}    (Ctrl-C ends it)")
         if show:
             webbrowser.open(server.url)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            typer.echo()
+        server.serve_forever()

@@ -174,22 +174,6 @@ def load_results(directory: str | Path, after: int = 0, tasks: int | None = None
         )
 
 
-def smooth(returns: Floats, episodes: Ints, window: int) -> Floats:
-    """The mean return of the episodes of the last `window` points, at each point.
-
-    Episodes count, not points: so a task that is seldom played has a curve too. NaN where no
-    episode has ended in any of them.
-    """
-    sums, counts = np.zeros(returns.shape), np.zeros(returns.shape)
-    weighted = np.where(episodes > 0, returns, 0.0) * episodes
-    for back in range(min(window, len(returns))):
-        sums[back:] += weighted[: len(returns) - back]
-        counts[back:] += episodes[: len(returns) - back]
-    with np.errstate(invalid="ignore"):
-        mean: Floats = sums / counts
-    return mean
-
-
 @dataclass(frozen=True)
 class Summary:
     """A job in one line; of a directory that cannot be read, only path and state are known."""
