@@ -60,7 +60,7 @@ function curveFigure(task, large) {
       type: 'scatter', mode: frames.length > 1 ? 'lines' : 'markers', x: frames, y: spread.map((q) => q[1]),
       customdata: spread.map((q) => [digits(q[0], 3), digits(q[2], 3)]), name: plain(s.name),
       line: { color: colour, width: large ? 2.2 : 1.6, dash: s.dash }, marker: { color: colour, size: large ? 8 : 5 },
-      hovertemplate: s.runs.length > 1 ? '%{y:.3f} <i>(%{customdata[0]} … %{customdata[1]})</i>' : '%{y:.3f}',
+      hovertemplate: s.runs.length > 1 ? '%{y:.3f} (%{customdata[0]} … %{customdata[1]})' : '%{y:.3f}',
     });
   }
   const { minimum, maximum } = curriculum(), all = traces.flatMap((t) => t.y).filter((y) => y !== null);
