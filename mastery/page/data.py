@@ -190,7 +190,9 @@ def _program(text: str) -> dict[str, Any]:
     recipe = Recipe.parse(text)
     return {
         "name": recipe.name,
+        "progress": recipe.progress,
         "attention": recipe.attention,
+        "distribution": recipe.distribution,
         "full": recipe.full,
         "settings": dict(recipe.settings),
     }

@@ -21,6 +21,7 @@ from test_page_data import HARMS, harm
 from test_page_server import serving, start
 
 from mastery import Curriculum
+from mastery.attention import View
 from mastery.cli.page import write_report
 from mastery.learners.ppo import Settings
 from mastery.page.server import Server
@@ -199,8 +200,6 @@ def test_hovering_tells_equation_1(report, job, visit):
     mastery, beta = (table(job, metric)[14, 0] for metric in ("mastery", "progress"))
     recipe = Recipe.parse("mr")
     program = recipe.build(diamond())
-    from mastery.attention import View
-
     a = program.attention.attend((), View(mastery, beta, program.graph))
     anc, succ = program.graph.anc_succ(mastery)
     for task in range(4):
@@ -218,33 +217,46 @@ def test_hovering_tells_equation_1(report, job, visit):
         )
     bars = page.locator("#why-bars tbody tr")
     probability = table(job, "probability")[14, 0]
+    passed = program.graph.redistribute(a)
+    assert [percent(p) for p in passed / passed.sum()] == [  # Prop
+        bars.nth(i).locator("td").nth(5).text_content() for i in range(4)
+    ]
     assert [percent(p) for p in probability] == [
         bars.nth(i).locator("td").last.text_content() for i in range(4)
     ]
 
 
 @pytest.mark.parametrize(
-    "name", ["mr", "mr:delta=0.3,power=2,gamma_pred=0.5,gamma_succ=0.2", "gprop-linreg"]
+    "name",
+    [
+        "mr",
+        "mr:delta=0.3,power=2,gamma_pred=0.5,gamma_succ=0.2,distribution=boltzmann,temperature=0.2",
+        "gprop-linreg",
+        "gamax-window",
+        "mr:successors=0,unlearned=0,distribution=gamax",
+    ],
 )
 def test_equations_1_to_3_are_those_of_the_package(report, visit, name):
     page, random = visit(report), np.random.default_rng(3)
     curriculum = Curriculum.load("obstructed-maze-full")
-    program, settings = Recipe.parse(name).build(curriculum), Recipe.parse(name).settings
-    attention = Recipe.parse(name).attention
+    recipe = Recipe.parse(name)
+    program = recipe.build(curriculum)
+    given = {"settings": dict(recipe.settings), "progress": recipe.progress}
+    given |= {"attention": recipe.attention, "distribution": recipe.distribution}
     for _ in range(5):
         mastery, beta = random.uniform(size=9), random.normal(size=9)
         found = page.evaluate(
             "([p, c, m, b]) => factors(p, orderOf(c), m, b)",
-            [{"attention": attention, "settings": dict(settings)},
+            [given,
              {"tasks": list(curriculum.names), "edges": curriculum.edges.tolist()},
              mastery.tolist(), beta.tolist()],
         )  # fmt: skip
-        from mastery.attention import View
-
         a = program.attention.attend((), View(mastery, beta, program.graph))
         assert found["attention"] == pytest.approx(a)
         assert found["redistributed"] == pytest.approx(program.graph.redistribute(a))
         assert found["learnability"] == pytest.approx(program.graph.anc_succ(mastery)[0])
+        passed = program.graph.redistribute(a)
+        assert found["next"] == pytest.approx(program.converter.convert(passed, passed * 0))
 
 
 def test_the_curves_are_medians_and_quartiles_over_the_seeds_that_are_chosen(address, job, visit):
@@ -539,7 +551,7 @@ def test_a_job_without_learning_progress_says_what_is_missing(tmp_path, visit):
     assert "Learning progress β was not kept" in page.text_content("#problems")
     cells = page.locator("#why-bars tbody tr").first.locator("td").all_text_contents()
     assert cells[1] == cells[3] == "–"
-    assert cells[0] != "–" != cells[5]
+    assert cells[0] != "–" != cells[6]
 
 
 def test_five_hundred_tasks_do_not_kill_the_page(tmp_path, visit):

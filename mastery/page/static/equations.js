@@ -41,7 +41,7 @@ function factors(program, order, mastery, beta) {
   const found = {
     mastery, learnability: anc, successors: succ, progress: beta ?? none, betaHat: none,
     first: none, second: none, third: none, attention: none, redistributed: none,
-    back: order.edges.map(() => null), on: order.edges.map(() => null),
+    next: none, back: order.edges.map(() => null), on: order.edges.map(() => null),
   };
   if (beta) {
     const largest = Math.max(...beta.map(Math.abs));
@@ -50,6 +50,7 @@ function factors(program, order, mastery, beta) {
   if (program.attention === 'learning-progress' && beta) {
     found.attention = beta.map((b) => Math.abs(b) ** s.exponent);
     found.redistributed = found.attention;
+    found.next = converted(program, found.redistributed);
   }
   if (program.attention !== 'mastering-rate') return found;
   found.first = anc.map((m) => m ** s.power);
@@ -66,9 +67,27 @@ function factors(program, order, mastery, beta) {
   for (let c = order.n - 1; c >= 0; c--) for (const q of order.after[c]) prime[c] += passedBack(q);
   found.redistributed = all.map((c) => order.before[c].reduce(
     (sum, p) => sum + passedOn(p), (1 - s.gamma_succ) * prime[c]));
+  found.next = converted(program, found.redistributed);
   found.back = order.edges.map(([, q]) => passedBack(q));
   found.on = order.edges.map(([p]) => passedOn(p));
   return found;
+}
+
+// Attention to probabilities, as mastery/distribution.py has it (of several largest, a part each).
+// With the estimator Naive a task is held, and they do not follow from attention.
+function converted(program, a) {
+  const { epsilon = 0, temperature } = program.settings, n = a.length;
+  const largest = Math.max(...a), total = a.reduce((sum, x) => sum + x, 0);
+  if (program.progress === 'naive') return a.map(() => null);
+  if (program.distribution === 'boltzmann') {
+    const e = a.map((x) => Math.exp((x - largest) / temperature)), sum = e.reduce((s, x) => s + x, 0);
+    return e.map((x) => x / sum);
+  }
+  const first = a.filter((x) => x === largest).length;
+  const plain = program.distribution.endsWith('amax')
+    ? a.map((x) => (x === largest ? 1 / first : 0))
+    : a.map((x) => (total > 0 ? x / total : 1 / n));
+  return plain.map((p) => (1 - epsilon) * p + epsilon / n);
 }
 
 // The mean over runs of everything that `factors` gives; null where it is not known.

@@ -3,9 +3,10 @@
 'use strict';
 
 const NAMED = 60;  // tasks that can still have a name in the picture
+const LIFT = 9;  // pixels that a task stands above the middle of its place, for its name
 const LATELY = 3;  // points over which the share of training is averaged
 
-const graph = { key: '', order: null, nodes: [], edges: [], now: null, size: [4, 30] };
+const graph = { key: '', order: null, nodes: [], edges: [], now: null, turned: false, size: [4, 30] };
 
 function drawGraph() {
   const holder = $('graph'), given = curriculum();
@@ -36,13 +37,14 @@ function buildGraph(holder, given) {
     viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: 'group',
     'aria-label': `The order of ${given.name}, ${count(n, 'task')}`,
   });
+  graph.turned = turned;
   graph.size = named ? [largest * 0.3, largest] : [3, largest];
   graph.edges = given.edges.map(([a, b]) => {
     const path = edgePath(place(given.places[a]), place(given.places[b]), given.places[b][0] - given.places[a][0], turned, largest);
     const lines = [
-      make('svg:path', { class: 'edge', d: path(0) }),
-      make('svg:path', { class: 'edge back', d: path(-3.5) }),
-      make('svg:path', { class: 'edge on', d: path(3.5) }),
+      make('svg:path', { class: 'edge', d: path }),
+      make('svg:path', { class: 'edge back', d: path }),
+      make('svg:path', { class: 'edge on', d: path }),
     ];
     root.append(...lines);
     return lines;
@@ -51,7 +53,7 @@ function buildGraph(holder, given) {
     const [x, y] = place(given.places[task]);
     const room = Math.max(Math.floor((turned ? width / Math.ceil(rows) : dx) / 7.4), 4);
     const node = make('svg:g', {
-      class: 'node', tabindex: 0, role: 'button', transform: `translate(${x} ${y - (named ? 9 : 0)})`,
+      class: 'node', tabindex: 0, role: 'button', transform: `translate(${x} ${y - LIFT})`,
       'data-task': task,
       on: {
         click: () => focusTask(page.task === task ? null : task),
@@ -76,15 +78,10 @@ function buildGraph(holder, given) {
 
 // From one task to another: a curve, or a bow around the tasks between them.
 function edgePath([x0, y0], [x1, y1], levels, turned, radius) {
-  const bow = levels > 1 && (turned ? x0 === x1 : y0 === y1) ? radius * 1.7 : 0;
-  return (aside) => {
-    if (turned) {
-      const middle = (y0 + y1) / 2, bend = aside + 2 * bow;
-      return `M${x0 + aside} ${y0 - 9}C${x0 + bend} ${middle} ${x1 + bend} ${middle} ${x1 + aside} ${y1 - 9}`;
-    }
-    const middle = (x0 + x1) / 2, bend = aside - 2 * bow;
-    return `M${x0} ${y0 - 9 + aside}C${middle} ${y0 - 9 + bend} ${middle} ${y1 - 9 + bend} ${x1} ${y1 - 9 + aside}`;
-  };
+  const bow = levels > 1 && (turned ? x0 === x1 : y0 === y1) ? radius * 3.4 : 0;
+  const [top, end] = [y0 - LIFT, y1 - LIFT];
+  if (turned) return `M${x0} ${top}C${x0 + bow} ${(top + end) / 2} ${x1 + bow} ${(top + end) / 2} ${x1} ${end}`;
+  return `M${x0} ${top}C${(x0 + x1) / 2} ${top - bow} ${(x0 + x1) / 2} ${end - bow} ${x1} ${end}`;
 }
 
 function updateGraph() {
@@ -114,9 +111,11 @@ function updateGraph() {
   });
   const total = now.redistributed.includes(null) ? 0 : now.redistributed.reduce((a, b) => a + b, 0);
   graph.edges.forEach(([, back, on], e) => {
-    for (const [line, flow] of [[back, now.back[e]], [on, now.on[e]]]) {
+    for (const [line, flow, side] of [[back, now.back[e], -1], [on, now.on[e], 1]]) {
       const wide = total > 0 && flow !== null ? Math.min(60 * flow / total, 12) : 0;
+      const aside = side * (wide / 2 + 0.8);
       line.style.strokeWidth = `${wide < 0.25 ? 0 : wide}px`;
+      line.style.transform = graph.turned ? `translateX(${aside}px)` : `translateY(${aside}px)`;
     }
   });
   $('curriculum-text').textContent = graphText(s);
@@ -145,7 +144,8 @@ function taskTip(task) {
   }
   if (now.attention[task] !== null) row('attention a', significant(now.attention[task]), formula ? 'their product' : '|β|');
   if (formula && now.redistributed[task] !== null) row('passed on: a″', significant(now.redistributed[task]), 'equations 2 and 3');
-  row('probability', percent(now.probability[task]));
+  if (now.next[task] !== null) row('probability', percent(now.next[task]), 'from here on');
+  row(now.next[task] === null ? 'probability' : 'and until here', percent(now.probability[task]), 'the mean over this point');
   row('share of training', percent(now.share[task]));
   const many = s.runs.length > 1 ? `mean over ${s.runs.length} seeds` : '';
   return [make('strong', {}, curriculum().tasks[task]), ' ', make('span', { class: 'soft' }, many), make('table', {}, ...rows)];

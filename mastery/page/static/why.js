@@ -8,16 +8,18 @@ const MOST_BARS = 40;  // tasks that have bars
 const COLUMNS = {
   'mastering-rate': [
     ['first', 'learnable', '[M_Anc^p]', true],
-    ['second', 'not learned, or moving', '[δ(1−M) + (1−δ)|β̂|]', true],
-    ['third', 'successors to go', '[1 − M_Succ]', true],
-    ['attention', 'attention', 'a (eq. 1)', false],
-    ['redistributed', 'passed on', 'a″ (eq. 2, 3)', false],
-    ['probability', 'probability', '', true],
+    ['second', 'unlearned', '[δ(1−M) + (1−δ)|β̂|]', true],
+    ['third', 'successors', '[1 − M_Succ]', true],
+    ['attention', 'attention', 'a, eq. 1', false],
+    ['redistributed', 'passed on', 'a″, eq. 2, 3', false],
+    ['next', 'probability', 'from here on', true],
+    ['probability', 'until here', 'the mean', true],
   ],
   'learning-progress': [
     ['mastery', 'mastery', 'M', true],
     ['betaHat', 'learning progress', '|β̂|', true],
-    ['probability', 'probability', '', true],
+    ['next', 'probability', 'from here on', true],
+    ['probability', 'until here', 'the mean', true],
   ],
   other: [
     ['mastery', 'mastery', 'M', true],
@@ -43,7 +45,7 @@ function drawWhy() {
     bars.forEach(([bar, text], i) => {
       const x = graph.now[name][tasks[i]];
       bar.style.width = `${Math.min((x ?? 0) / largest, 1) * 100}%`;
-      text.textContent = name === 'probability' ? percent(x) : x === null ? '–' : whole ? digits(x) : significant(x);
+      text.textContent = name === 'next' || name === 'probability' ? percent(x) : x === null ? '–' : whole ? digits(x) : significant(x);
     });
   }
   $('why-bars').querySelectorAll('tbody tr').forEach((row, i) => row.classList.toggle('chosen', tasks[i] === page.task));
@@ -57,7 +59,7 @@ function buildWhy(s, columns, tasks) {
     make('th', { scope: 'row' }, make('button', { type: 'button', class: 'plain', on: { click: () => focusTask(page.task === task ? null : task) } }, curriculum().tasks[task])),
     ...why.cells.map(([name, bars]) => {
       const bar = make('i', {}), text = make('span', {});
-      if (name === 'probability') bar.style.background = lineColour(s.colour);
+      if (name === 'next' || name === 'probability') bar.style.background = lineColour(s.colour);
       bars.push([bar, text]);
       return make('td', { class: 'bar' }, make('div', { class: 'track' }, bar), text);
     })));
