@@ -112,7 +112,7 @@ function updateGraph() {
   const total = now.redistributed.includes(null) ? 0 : now.redistributed.reduce((a, b) => a + b, 0);
   graph.edges.forEach(([, back, on], e) => {
     for (const [line, flow, side] of [[back, now.back[e], -1], [on, now.on[e], 1]]) {
-      const wide = total > 0 && flow !== null ? Math.min(60 * flow / total, 12) : 0;
+      const wide = total > 0 && flow !== null ? Math.min(100 * flow / total, 12) : 0;
       const aside = side * (wide / 2 + 0.8);
       line.style.strokeWidth = `${wide < 0.25 ? 0 : wide}px`;
       line.style.transform = graph.turned ? `translateX(${aside}px)` : `translateY(${aside}px)`;

@@ -161,11 +161,20 @@ function listen() {
   $('theme').addEventListener('click', () => setTheme(theme() === 'dark' ? 'light' : 'dark'));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => setTheme());
   addEventListener('resize', () => { if (series().length) drawTime(); });
-  addEventListener('beforeprint', drawAllParts);
+  addEventListener('beforeprint', () => printing(true));
+  addEventListener('afterprint', () => printing(false));
   addEventListener('hashchange', openDetails);
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && page.task !== null) focusTask(null);
   });
+}
+
+// On paper everything is drawn, and as wide as the style sheet has it there.
+function printing(on) {
+  document.documentElement.classList.toggle('printing', on);
+  if (!page.group || !series().length) return;
+  drawTime();
+  for (const element of parts.keys()) drawPart(element);
 }
 
 function openDetails() {

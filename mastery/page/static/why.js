@@ -87,12 +87,13 @@ const clip = { key: '', state: null };
 
 function drawTask() {
   const s = focus(), now = graph.now;
-  const likeliest = now.probability.indexOf(Math.max(...now.probability));
+  const chance = now.next.includes(null) ? now.probability : now.next;
+  const likeliest = chance.indexOf(Math.max(...chance));
   const task = page.task ?? likeliest, name = curriculum().tasks[task];
   $('agent-title').textContent = name;
   const facts = [
     page.task === null ? 'the likeliest task now' : '',
-    `mastery ${percent(now.mastery[task])}`, `probability ${percent(now.probability[task])}`,
+    `mastery ${percent(now.mastery[task])}`, `probability ${percent(chance[task])}`,
   ].filter(Boolean).join(' · ');
   const key = `${s.job.key} ${task} ${s.runs[0]} ${page.index.live ? s.job.checkpoint?.step : ''}`;
   if (!$('agent-body').firstChild) {
