@@ -29,7 +29,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from playwright.sync_api import sync_playwright
 
@@ -115,18 +116,27 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def frames(directory: Path) -> int:
+def trained(directory: Path) -> tuple[int, float]:
+    """Frames of all runs together, and in how many seconds."""
     with sqlite3.connect(f"file:{directory}/run.db?mode=ro", uri=True, timeout=30) as db:
-        return int(db.execute("SELECT coalesce(max(frames), 0) FROM chunks").fetchone()[0]) * 100
+        row = db.execute("SELECT coalesce(max(frames), 0), coalesce(max(seconds), 0) FROM chunks")
+        frames, seconds = row.fetchone()
+    return 100 * int(frames), float(seconds)
 
 
 def ask(url: str, had: dict[str, Any]) -> None:
-    """What an open page asks for."""
-    (job,) = json.load(urlopen(f"{url}index.json"))["jobs"]
-    if job["version"] != had.get("version"):
-        query = f"?bins={had['bins']}&from={had['full']}&sessions=1" if "bins" in had else ""
-        news = json.load(urlopen(f"{url}curves/{job['key']}{query}"))
-        had |= {"version": job["version"], "bins": news["bins"], "full": news["full"]}
+    """What an open page asks for; it is not read here, as the page's own work is measured apart."""
+    asked = Request(f"{url}index.json", headers={"If-None-Match": had.get("tag", "")})
+    try:
+        with urlopen(asked) as answer:
+            had["tag"] = answer.headers["ETag"]
+            (job,) = json.load(answer)["jobs"]
+    except HTTPError:  # 304: there is nothing new
+        return
+    query = f"?bins={had['bins']}&from={had['full']}&sessions=1" if "bins" in had else ""
+    with urlopen(f"{url}curves/{job['key']}{query}") as answer:
+        start = answer.read().decode()[:100]
+    had |= {name: int(x) for name, x in re.findall(r'"(bins|full)":(\d+)', start)}
 
 
 def watching(folder: Path, turns: int, seconds: float) -> list[tuple[str, str]]:
@@ -139,7 +149,7 @@ def watching(folder: Path, turns: int, seconds: float) -> list[tuple[str, str]]:
     try:
         assert server.stdout is not None
         url = re.search(r"http\S+", server.stdout.readline())[0]  # type: ignore[index]
-        while not (directory / "run.db").is_file() or frames(directory) < 100_000:
+        while not (directory / "run.db").is_file() or trained(directory)[0] < 100_000:
             time.sleep(1)
             if trainer.poll() is not None:
                 sys.exit("the training has ended")
@@ -154,11 +164,13 @@ def watching(folder: Path, turns: int, seconds: float) -> list[tuple[str, str]]:
 def _turns(
     directory: Path, url: str, server: int, browser: Any, turns: int, seconds: float
 ) -> list[tuple[str, str]]:
+    had: dict[str, Any] = {}
+    ask(url, had)  # all there is so far
+
     def nobody() -> None:
         time.sleep(seconds)
 
     def somebody() -> None:
-        had: dict[str, Any] = {}
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             ask(url, had)
@@ -183,11 +195,12 @@ def _turns(
                 page.wait_for_selector("main[aria-busy=false]", timeout=60_000)
                 own = children(os.getpid())
             chromium = [p for p in own if "chrom" in _command(p)]
-            before, began = frames(directory), time.monotonic()
+            before, began = trained(directory), time.monotonic()
             server_before, page_before = cpu([server]), cpu(chromium)
             look()
             took = time.monotonic() - began
-            speed[kind].append((frames(directory) - before) / took)
+            after = trained(directory)
+            speed[kind].append((after[0] - before[0]) / (after[1] - before[1]))
             used[kind].append((cpu([server]) - server_before) / took / cores)
             if kind == "a page":
                 drawn.append((cpu(chromium) - page_before) / took / cores)
@@ -205,7 +218,10 @@ def _turns(
              f"{statistics.median(speed[kind]):,.0f} frames/s{less}")
         )  # fmt: skip
     each = 100 * 2 * 16 * 4  # frames of all runs between two points
-    points, middle = frames(directory) / each, {k: statistics.median(x) for k, x in used.items()}
+    points, middle = (
+        trained(directory)[0] / each,
+        {k: statistics.median(x) for k, x in used.items()},
+    )
     return [
         ("a job of 100 runs, new points a second", f"{base / each:.1f}, {points:,.0f} at the end"),
         *rows,

@@ -63,7 +63,7 @@ def job_entry(place: Place) -> Entry:
             "SELECT started, step, command, versions, hardware FROM sessions ORDER BY rowid"
         ).fetchall()
         (points,) = db.execute("SELECT count(*) FROM chunks").fetchone()
-        (tests,) = db.execute("SELECT count(DISTINCT step) FROM evaluation").fetchone()
+        (tested,) = db.execute("SELECT coalesce(max(step), 0) FROM evaluation").fetchone()
         notes = _notes(db, len(job["curriculum"]["names"]))
         checkpoint = _checkpoint(place.path, db)
     step, frames, _ = chunks[0] if chunks else (0, 0, 0.0)
@@ -72,7 +72,7 @@ def job_entry(place: Place) -> Entry:
         "key": place.key,
         "name": place.name,
         "path": str(place.path),
-        "version": f"{len(sessions)}.{step}.{tests}",
+        "version": f"{len(sessions)}.{step}.{tested}",
         **what(Curriculum.from_dict(_first_tasks(job["curriculum"])), job["curriculum"], runs),
         "unit": job["unit"],
         "score": SCORES[job["unit"]],

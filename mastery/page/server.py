@@ -157,12 +157,18 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if not self.server.knows(self.headers.get("Host", "")):
             self._say(HTTPStatus.FORBIDDEN, f"unknown host; open {self.server.url}")
-        elif self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        elif self._foreign():
             self._say(HTTPStatus.FORBIDDEN, "another site asks; it may not")
         else:
             self._answer()
 
     do_HEAD = do_GET
+
+    def _foreign(self) -> bool:
+        """Whether another site's page asks, other than by a link to this one."""
+        own = self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+        link = self.headers.get("Sec-Fetch-Dest") == "document" and self.path == "/"
+        return not own and not link
 
     def _answer(self) -> None:
         path, _, query = self.path.partition("?")

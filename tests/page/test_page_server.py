@@ -139,6 +139,13 @@ def test_another_site_may_not_ask(server):
     assert ask(server, "/index.json", Sec_Fetch_Site="cross-site")[0] == 403
     assert ask(server, "/index.json", Sec_Fetch_Site="same-site")[0] == 403
     assert ask(server, "/index.json", Sec_Fetch_Site="same-origin")[0] == 200
+    for path, kind, status in (
+        ("/", "document", 200),  # a link to the page
+        ("/", "iframe", 403),
+        ("/index.json", "document", 403),
+    ):
+        headers = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": kind}
+        assert ask(server, path, **headers)[0] == status
     assert "Access-Control-Allow-Origin" not in ask(server, "/index.json")[1]
 
 
