@@ -35,6 +35,7 @@ bench: $(VENV)/.test  ## speed and memory, as tables (peers are measured if they
 	$(BIN)/python benchmarks/addition.py
 	$(BIN)/python benchmarks/adapters.py
 	$(BIN)/python benchmarks/ray_teacher.py
+	$(BIN)/python benchmarks/page.py
 
 pictures: $(VENV)/.test  ## draw docs/img anew
 	$(BIN)/python docs/pictures.py

@@ -62,7 +62,7 @@ def curriculum_svg(curriculum: Curriculum, mastery: Mapping[str, float] | None =
     longest = max(len(name) for name in curriculum.names)
     width, height = (max(84, 8.8 * longest + 28), 46) if named else (14, 14)
     gap_x, gap_y = (56, 20) if named else (46, 6)
-    place = _places(curriculum)
+    place = places(curriculum)
     rows = 1 + max(row for _, row in place)
     total_x = (int(curriculum.level[-1]) + 1) * (width + gap_x) - gap_x + 40
     total_y = rows * (height + gap_y) - gap_y + 40
@@ -168,7 +168,7 @@ def mastery_colour(m: float | None) -> tuple[str, str]:
     return "#{:02x}{:02x}{:02x}".format(*fill), "#ffffff" if m > 0.75 else "#1d2327"
 
 
-def _places(curriculum: Curriculum) -> list[tuple[int, float]]:
+def places(curriculum: Curriculum) -> list[tuple[int, float]]:
     """A level and a row for each task: neighbours near each other, levels centred."""
     n, before, after = len(curriculum), *curriculum.edges.T
     level = curriculum.level

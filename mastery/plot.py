@@ -12,6 +12,17 @@ from numpy.typing import NDArray
 
 # Okabe and Ito's colours, which colour-blind people can tell apart
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999999", "#B8A900")
+PROGRAM_COLOURS = {  # always, wherever a program is drawn among others
+    "mr": "#0072B2",
+    "gprop-linreg": "#D55E00",
+    "gamax-linreg": "#E69F00",
+    "gamax-window": "#CC79A7",
+    "uniform": "#000000",
+    "target": "#999999",
+    "sequential": "#009E73",
+}
+# from the first task of a curriculum to the last: viridis without its darkest part
+_RAMP = np.array([(65, 68, 135), (42, 120, 142), (34, 168, 132), (122, 209, 81), (253, 231, 37)])
 DASHES = ("", "5 3", "2 2", "9 3 2 3")  # of the lines that have the same colour
 
 STYLE = """<style>
@@ -102,15 +113,6 @@ def round_ticks(end: float, most: int = 8) -> NDArray[np.float64]:
     return np.arange(0, end * 1.0001, _round_step(end, most))
 
 
-def range_ticks(low: float, high: float, most: int = 4) -> list[float]:
-    """Round numbers, the first not above low and the last not below high."""
-    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-300):  # all the same number, or nearly
-        low, high = low - 0.5 * max(abs(low), 1), high + 0.5 * max(abs(high), 1)
-    step = _round_step(high - low, most)
-    first, last = np.floor(low / step + 1e-6), np.ceil(high / step - 1e-6)
-    return [float(f"{step * i:.10g}") for i in np.arange(first, last + 1)]
-
-
 def _round_step(length: float, most: int) -> float:
     size = 10.0 ** np.floor(np.log10(length))
     return float(
@@ -118,6 +120,15 @@ def _round_step(length: float, most: int) -> float:
             size * m for m in (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5, 10) if length / (size * m) <= most
         )
     )
+
+
+def task_colours(n: int) -> list[str]:
+    """A colour for each task, in the order of the curriculum."""
+    at = np.linspace(0, len(_RAMP) - 1, n) if n > 1 else np.array([1.0])
+    mixed = [np.interp(at, range(len(_RAMP)), channel) for channel in _RAMP.T]
+    return [
+        "#{:02x}{:02x}{:02x}".format(*(round(c) for c in rgb)) for rgb in zip(*mixed, strict=True)
+    ]
 
 
 def quartiles(values: NDArray[Any]) -> NDArray[np.float64]:

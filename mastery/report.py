@@ -32,9 +32,6 @@ th,td{{text-align:right;padding:7px 10px;border-bottom:1px solid var(--line);whi
 th:first-child,td:first-child{{text-align:left}} th{{color:var(--soft);font-weight:600;font-size:13px}}
 .split{{display:flex;height:16px;min-width:150px;border-radius:8px;overflow:hidden}}
 .k0{{background:#086852}}.k1{{background:#56B4E9}}.k2{{background:#D55E00}}
-.panels{{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,240px),1fr));gap:14px 12px;margin-top:14px}}
-.panels.wide{{grid-template-columns:repeat(auto-fill,minmax(min(100%,360px),1fr))}}
-.panels svg,.key svg{{min-width:0}} .panels svg{{width:100%}}
 .key span{{white-space:nowrap;margin-right:16px}} td.left,th.left{{text-align:left}}
 small{{color:var(--soft)}} summary{{cursor:pointer;color:var(--soft)}} details{{margin-top:16px}}
 .key i{{display:inline-block;width:12px;height:12px;border-radius:4px;margin:0 5px 0 14px}}

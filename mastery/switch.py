@@ -42,6 +42,11 @@ class Switch(NamedTuple):
         tasks = [s.tasks for s in state]
         return self._own([mastering_rate(t.mean, t.minimum, t.maximum) for t in tasks])
 
+    def progress(self, state: tuple[State, ...]) -> Array:
+        """β_c of each task, as the program that counts estimates it."""
+        pairs = zip(self.programs, state, strict=True)
+        return self._own([program.view(s).progress for program, s in pairs])
+
     def _own(self, each: list[Array]) -> Array:
         if len(each) == 1:
             return each[0]

@@ -1,5 +1,6 @@
 """Drawings: the rails by hand, the SVG well formed and holding what it should."""
 
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -9,8 +10,23 @@ from strategies import curricula
 
 from mastery import Curriculum, MasteryError, Task
 from mastery.draw import bar, curriculum_svg, curriculum_text, curves_svg, sparkline
+from mastery.plot import round_ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_curves_with_gaps():
+    x, values = np.arange(6.0), np.array([[np.nan], [1], [2], [np.nan], [3], [np.nan]])
+    picture = curves_svg({"mr": (x, values)}, "frames", "return", [0, 1, 2, 3], "a task")
+    (line,) = re.findall(r'<polyline points="([^"]*)"', picture)
+    assert len(line.split()) == 2
+    assert picture.count("<circle") == 1
+    assert "a task" in picture
+
+
+def test_ticks_are_round():
+    assert round_ticks(9000).tolist() == [0, 2000, 4000, 6000, 8000]
+    assert round_ticks(0.6, 4) == pytest.approx([0, 0.2, 0.4, 0.6])
 
 
 def test_the_rails_of_obstructed_maze():

@@ -9,7 +9,8 @@ import typer
 import mastery
 from mastery.cli.arguments import split_programs
 from mastery.cli.curricula import programs, show
-from mastery.cli.jobs import export_command, report_command, runs_command
+from mastery.cli.jobs import export_command, runs_command
+from mastery.cli.page import report_command, watch_command
 from mastery.cli.paper import paper_command
 from mastery.cli.play import play_command
 from mastery.cli.simulate import simulate_command
@@ -42,6 +43,7 @@ def main(
 
 
 app.command("train")(train_command)
+app.command("watch")(watch_command)
 app.command("report")(report_command)
 app.command("runs")(runs_command)
 app.command("export")(export_command)

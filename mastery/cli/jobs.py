@@ -1,8 +1,7 @@
-"""`mastery runs`, `mastery report` and `mastery export`: what came of training jobs."""
+"""`mastery runs` and `mastery export`: what came of training jobs."""
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from mastery.checkpoint import replace_file
 from mastery.cli.arguments import check_place, console
 from mastery.cli.live import short
 from mastery.errors import MasteryError
@@ -51,36 +49,6 @@ def runs_command(
             escape(job.state.partition(":")[0] if job.total else job.state),
         )
     console.print(table)
-
-
-def report_command(
-    directory: Directory,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="The HTML file.", show_default="report.html in the directory"
-        ),
-    ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-) -> None:
-    """Write a page with the curves of a training job; it can be done while it trains.
-
-    [dim]mastery report runs/key-corridor-mr[/dim]
-    """
-    path = out or directory / "report.html"
-    write_report(directory, path)
-    if show:
-        webbrowser.open(path.resolve().as_uri())
-
-
-def write_report(directory: Path, path: Path) -> None:
-    from mastery.runs.report import job_page
-    from mastery.runs.results import load_results
-
-    results = load_results(directory)
-    check_place(path)
-    replace_file(path, [job_page(results).encode()])
-    typer.echo(f"The report: {path.resolve()}")
 
 
 def export_command(

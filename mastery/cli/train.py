@@ -372,10 +372,10 @@ def _say_end(outcome: Outcome, job: Job, report: Path | None) -> None:
             f"  mastery train --resume {where}"
         )
     if report is not None:
-        from mastery.cli.jobs import write_report
+        from mastery.cli.page import write_report
 
-        write_report(outcome.directory, report)
+        write_report([outcome.directory], report)
     else:
-        typer.echo(f"Look at it with\n  mastery report {where}")
+        typer.echo(f"Look at it with\n  mastery watch {where}")
     if outcome.interrupted:
         raise typer.Exit(130)

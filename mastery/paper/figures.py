@@ -18,19 +18,9 @@ from numpy.typing import NDArray
 from mastery.paper.configurations import CENSORED, FAMILIES, Bar
 from mastery.paper.curves import Curves
 from mastery.paper.statistics import Estimate
-from mastery.plot import quartiles
+from mastery.plot import PROGRAM_COLOURS, quartiles
 
 Floats = NDArray[np.float64]
-# Okabe and Ito's colours, which colour-blind people can tell apart: one for each program, always
-COLOURS = {
-    "mr": "#0072B2",
-    "gprop-linreg": "#D55E00",
-    "gamax-linreg": "#E69F00",
-    "gamax-window": "#CC79A7",
-    "uniform": "#000000",
-    "target": "#999999",
-    "sequential": "#009E73",
-}
 NAMES = {
     "mr": "MR",
     "gprop-linreg": "gProp Linreg",
@@ -184,11 +174,13 @@ def dots(found: Mapping[str, tuple[Estimate, Floats]], what: str, title: str, ba
         figure = Figure((8.4, 0.8 + 0.24 * len(found)), layout="constrained")
         axis = figure.subplots()
         for y, (name, (estimate, runs)) in enumerate(found.items()):
-            colour = COLOURS["mr"] if name == base else "#444444"
+            colour = PROGRAM_COLOURS["mr"] if name == base else "#444444"
             axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2.2, alpha=0.6)
             axis.plot(estimate.value, y, "o", color=colour, ms=5.5)
             axis.plot(runs, np.full(len(runs), y), "|", color=colour, ms=6, mew=0.8)
-        axis.axvline(found[base][0].value, color=COLOURS["mr"], linewidth=0.8, linestyle="--")
+        axis.axvline(
+            found[base][0].value, color=PROGRAM_COLOURS["mr"], linewidth=0.8, linestyle="--"
+        )
         axis.set_yticks(range(len(found)), list(found), fontsize=8)
         axis.invert_yaxis()
         axis.set_xlabel(what)
@@ -198,7 +190,7 @@ def dots(found: Mapping[str, tuple[Estimate, Floats]], what: str, title: str, ba
 
 def _band(axis: Any, curves: Curves, values: Floats, program: str) -> None:
     low, middle, high = quartiles(values)
-    x, colour = curves.frames / 1e6, COLOURS.get(program, "#444444")
+    x, colour = curves.frames / 1e6, PROGRAM_COLOURS.get(program, "#444444")
     axis.plot(x, middle, color=colour, label=NAMES.get(program, program), linewidth=1.6)
     axis.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
 

@@ -1,8 +1,9 @@
 """Figures, tables and verdicts from the curves: as a page, and as Markdown for the documentation.
 
-FOLDER/paper.html      one file, works offline
-FOLDER/paper.md        its tables
-FOLDER/figures/        its pictures, SVG and PNG
+FOLDER/paper.html        one file, works offline
+FOLDER/interactive.html  the jobs on the page of `mastery report`
+FOLDER/paper.md          its tables
+FOLDER/figures/          its pictures, SVG and PNG
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mastery.paper.claims import AGENTS
 from mastery.paper.configurations import configurations
 from mastery.paper.curves import Curves, Found
 from mastery.paper.experiments import EXPERIMENTS, PARTS
+from mastery.paper.interactive import write_interactive
 from mastery.paper.statistics import (
     Estimate,
     first_time,
@@ -42,6 +44,7 @@ TITLES = {
     "key-corridor": "KeyCorridor",
     "obstructed-maze": "ObstructedMaze",
 }
+INTERACTIVE = "interactive.html"
 WORDS = {True: "reproduced", False: "**not** reproduced", None: "cannot be judged"}
 
 
@@ -114,7 +117,7 @@ def write_page(found: Found, folder: Path) -> Path:
         )
     html = PAGE.format(
         title=escape(title),
-        subtitle=escape(about),
+        subtitle=f'{escape(about)} · <a href="{INTERACTIVE}">look closer: the interactive page</a>',
         sections="\n".join(section(escape(s.title), _section_html(s, folder)) for s in sections),
     ).replace("max-width:860px", "max-width:1080px").replace(
         "</style>", "td.wrap{white-space:normal;vertical-align:top}img{width:100%;background:#fff;"
@@ -126,6 +129,7 @@ def write_page(found: Found, folder: Path) -> Path:
         text += [f"![{name}](figures/{name}.svg)\n" for name in s.figures]
         text += [s.table.markdown()] if s.table else []
     replace_file(folder / "paper.md", ["\n".join(text).encode()])
+    write_interactive(found, folder / INTERACTIVE)
     page = folder / "paper.html"
     replace_file(page, [html.encode()])
     return page

@@ -14,11 +14,10 @@ Training, in the order data flows:
     store           the run directory: metrics, checkpoints, who is using it
     train           from begin to end, and on after an interruption
 
-What came of it, without JAX but for the agent:
+What came of it, without JAX but for the agent (`mastery.page` shows it):
 
     database        run.db, to read from
     results         the curves as arrays
-    report          as a page, with charts
     export          as CSV, as Parquet, or as events for TensorBoard
     agent           load_agent(): the trained policy
 """

@@ -68,6 +68,7 @@ def epoch(
         right * settings.tests,
         examples,
         solved,
+        program.progress(teacher),
     )
     return Carry(teacher, learner, key, epochs, running, solved), metrics
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, 3)  # 2 has no learning progress
 
 
 @contextlib.contextmanager
@@ -67,10 +68,10 @@ def read_description(
         row = None
     if row is None:
         raise MasteryError(f"{directory} holds no job: it was stopped before it began; train anew")
-    if row[0] != FORMAT:
+    if row[0] not in READABLE:
         raise CheckpointError(
-            f"{directory} is of format {row[0]}, and this mastery reads format {FORMAT}; "
-            "use the release that wrote it"
+            f"{directory} is of format {row[0]}, and this mastery reads formats "
+            f"{' and '.join(map(str, READABLE))}; use the release that wrote it"
         )
     return json.loads(row[1]), row[2], row[3]
 

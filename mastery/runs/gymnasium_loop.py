@@ -141,7 +141,8 @@ class GymnasiumLoop:
                 played.episodes > 0,
                 _random(seed, NOISE, now + 1, 0).random((3, len(self.tasks.names))),
             )
-            rows.append(Metrics(probability, program.mastery(teacher), *played))
+            progress = program.progress(teacher)
+            rows.append(Metrics(probability, program.mastery(teacher), *played, progress=progress))
         metrics = jax.tree.map(lambda *x: _small(np.stack(x)), *rows)
         return Carry(teacher, learner, np.int64(update + self.job.chunk)), metrics
 

@@ -27,6 +27,7 @@ class Metrics(NamedTuple):
     # (updates, runs): after how many updates a run had learned everything, 0 if it has not; None
     # where there is no such judgement
     solved: Array | None = None
+    progress: Array | None = None  # β_c after this update, float; None where nobody has asked
 
 
 class Evaluation(NamedTuple):

@@ -59,7 +59,10 @@ def time_step(carry: Carry, plan: Plan, tasks: Array, settings: Settings) -> tup
         episodes > 0,
         jax.random.uniform(for_noise, (3, len(tasks))),
     )
-    metrics = Metrics(probability, program.mastery(teacher), episodes, returns, frames)
+    metrics = Metrics(
+        probability, program.mastery(teacher), episodes, returns, frames,
+        progress=program.progress(teacher),
+    )  # fmt: skip
     return Carry(teacher, learner, key), metrics
 
 

@@ -67,6 +67,7 @@ class Results:
     seconds: Floats  # (points,): of training, all runs together
     probability: Floats  # of each task; the mean over the point's updates
     mastery: Floats  # M_c at the point
+    progress: Floats  # β_c at the point; NaN in a job of a format that did not keep it
     returns: Floats  # the mean over the episodes that ended in it; NaN if none did
     episodes: Ints
     played: Ints  # frames of each task
@@ -109,23 +110,31 @@ class Results:
         return SCORES[self.unit]
 
 
-def load_results(directory: str | Path) -> Results:
-    """The results of a run directory, also of one that is training."""
+def load_results(directory: str | Path, after: int = 0, tasks: int | None = None) -> Results:
+    """The results of a run directory, also of one that is training.
+
+    after: only the points after this update. tasks: only the curves of so many, the first ones.
+    """
     directory = Path(directory)
     with open_database(directory) as db:
         job, created, ended = read_description(directory, db)
         curriculum = Curriculum.from_dict(job["curriculum"])
+        shown = min(tasks or len(curriculum), len(curriculum))
+        some = f"step > {int(after)} AND task < {shown}"
+        beta = "progress" if _has_progress(db) else "NULL"
         runs = db.execute("SELECT label, program, seed, changes FROM runs ORDER BY run").fetchall()
         steps, frames, seconds = columns(
-            db, "SELECT step, frames, seconds FROM chunks ORDER BY step", "iif"
+            db,
+            f"SELECT step, frames, seconds FROM chunks WHERE step > {int(after)} ORDER BY step",
+            "iif",
         )
-        probability, mastery, returns, episodes, played = (
-            x.reshape(len(steps), len(runs), len(curriculum))
+        probability, mastery, progress, returns, episodes, played = (
+            x.reshape(len(steps), len(runs), shown)
             for x in columns(
                 db,
-                "SELECT probability, mastery, return, episodes, frames FROM training "
-                "ORDER BY step, run, task",
-                "fffii",
+                f"SELECT probability, mastery, {beta}, return, episodes, frames FROM training "
+                f"WHERE {some} ORDER BY step, run, task",
+                "ffffii",
             )
         )
         solved = np.full(len(runs), np.nan)
@@ -146,11 +155,12 @@ def load_results(directory: str | Path) -> Results:
             seconds=seconds,
             probability=probability,
             mastery=mastery,
+            progress=progress,
             returns=returns,
             episodes=episodes,
             played=played,
             evaluations={
-                policy: _evaluations(db, policy, len(runs), len(curriculum)) for policy in POLICIES
+                policy: _evaluations(db, policy, some, len(runs), shown) for policy in POLICIES
             },
             solved=solved if job["environments"] == "addition" else None,
             job=job,
@@ -162,22 +172,6 @@ def load_results(directory: str | Path) -> Results:
             ended=ended,
             training=is_training(directory),
         )
-
-
-def smooth(returns: Floats, episodes: Ints, window: int) -> Floats:
-    """The mean return of the episodes of the last `window` points, at each point.
-
-    Episodes count, not points: so a task that is seldom played has a curve too. NaN where no
-    episode has ended in any of them.
-    """
-    sums, counts = np.zeros(returns.shape), np.zeros(returns.shape)
-    weighted = np.where(episodes > 0, returns, 0.0) * episodes
-    for back in range(min(window, len(returns))):
-        sums[back:] += weighted[: len(returns) - back]
-        counts[back:] += episodes[: len(returns) - back]
-    with np.errstate(invalid="ignore"):
-        mean: Floats = sums / counts
-    return mean
 
 
 @dataclass(frozen=True)
@@ -257,8 +251,14 @@ def _final(db: sqlite3.Connection) -> list[float]:
     return [float(mean) for (mean,) in rows]
 
 
-def _evaluations(db: sqlite3.Connection, policy: str, runs: int, tasks: int) -> Evaluations:
-    of_policy = f"FROM evaluation WHERE policy = '{policy}'"
+def _has_progress(db: sqlite3.Connection) -> bool:
+    return any(row[1] == "progress" for row in db.execute("PRAGMA table_info(training)"))
+
+
+def _evaluations(
+    db: sqlite3.Connection, policy: str, some: str, runs: int, tasks: int
+) -> Evaluations:
+    of_policy = f"FROM evaluation WHERE policy = '{policy}' AND {some}"
     (frames,) = columns(
         db,
         f"SELECT frames FROM chunks WHERE step IN (SELECT step {of_policy}) ORDER BY step",

@@ -43,7 +43,8 @@ CREATE TABLE sessions (started TEXT NOT NULL, step INTEGER NOT NULL, command TEX
 CREATE TABLE chunks (step INTEGER PRIMARY KEY, frames INTEGER NOT NULL, seconds REAL NOT NULL);
 CREATE TABLE training (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
     probability REAL NOT NULL, mastery REAL NOT NULL, frames INTEGER NOT NULL,
-    episodes INTEGER NOT NULL, return REAL, PRIMARY KEY (step, run, task)) WITHOUT ROWID;
+    episodes INTEGER NOT NULL, return REAL, progress REAL,
+    PRIMARY KEY (step, run, task)) WITHOUT ROWID;
 CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
     policy TEXT NOT NULL, return REAL NOT NULL, success REAL NOT NULL, length REAL NOT NULL,
     PRIMARY KEY (step, run, task, policy)) WITHOUT ROWID;
@@ -81,6 +82,7 @@ class Store:
                 if job is not None:
                     self._create(job)
                 self.job = Job.from_dict(read_description(self.directory, self._db)[0])
+                self._upgrade()
             except BaseException:
                 self._lock.close()
                 raise
@@ -100,6 +102,13 @@ class Store:
             db.execute(
                 "INSERT INTO job VALUES (?, ?, ?, NULL)", (FORMAT, json.dumps(job.to_dict()), now())
             )
+
+    def _upgrade(self) -> None:
+        """A job of format 2 goes on: what it has learned so far has no learning progress."""
+        if self._db.execute("SELECT format FROM job").fetchone()[0] == 2:
+            with self._transaction() as db:
+                db.execute("ALTER TABLE training ADD COLUMN progress REAL")
+                db.execute("UPDATE job SET format = ?", (FORMAT,))
 
     def change(self, job: Job) -> None:
         """The same job with another end."""
@@ -156,7 +165,7 @@ class Store:
             frames = step * self.job.frames_of_update
             db.execute("INSERT INTO chunks VALUES (?, ?, ?)", (step, frames, seconds))
             db.executemany(
-                "INSERT INTO training VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _training(step, metrics)
+                "INSERT INTO training VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _training(step, metrics)
             )
             if evaluation is not None:
                 db.executemany(
@@ -308,14 +317,16 @@ def totals(metrics: Metrics) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 def _training(step: int, metrics: Metrics) -> list[tuple[Any, ...]]:
-    """A chunk as rows: means over its updates, the mastery at its end."""
+    """A chunk as rows: means over its updates, mastery and learning progress at its end."""
     episodes, returns = totals(metrics)
     probability, frames = metrics.probability.astype(np.float64).mean(0), metrics.frames.sum(0)
+    beta = metrics.progress
     rows = []
     for run, task in np.ndindex(*episodes.shape):
         p, m = float(probability[run, task]), float(metrics.mastery[-1, run, task])
         n, mean = int(episodes[run, task]), float(returns[run, task])
-        rows.append((step, run, task, p, m, int(frames[run, task]), n, mean if n else None))
+        b = None if beta is None else float(beta[-1, run, task])
+        rows.append((step, run, task, p, m, int(frames[run, task]), n, mean if n else None, b))
     return rows
 
 

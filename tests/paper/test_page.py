@@ -26,7 +26,8 @@ def test_the_page_tells_every_claim_of_reinforcement_learning(redrawn):
             assert page.count(claim.words.replace("'", "&#x27;")) == 2
     assert "cannot be judged" not in page
     assert "<script" not in page
-    assert not re.search(r'(src|href)="(?!data:)', page)  # nothing from elsewhere
+    assert re.findall(r'(?:src|href)="(?!data:)(.*?)"', page) == ["interactive.html"]
+    assert 1e6 < (redrawn / "interactive.html").stat().st_size < 10e6
 
 
 def test_every_figure_is_there_as_svg_and_png(redrawn):

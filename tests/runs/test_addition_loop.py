@@ -250,17 +250,20 @@ def test_a_job_ends_when_every_run_has_learned(tmp_path):
         play_command(str(tmp_path / "job"))
 
 
-def test_the_report_and_the_list_speak_of_examples(tmp_path):
-    from mastery.runs.report import job_page
+def test_the_page_and_the_list_speak_of_examples(tmp_path):
+    from mastery.page.data import job_curves, job_entry
+    from mastery.page.found import Place
     from mastery.runs.results import list_jobs
 
     few = Job(ADDITION, settings=SMALL, frames=2000, evaluate_every=640, episodes=20)
     train(few, tmp_path / "job")
-    page = job_page(load_results(tmp_path / "job"))
-    assert "examples a run are done" in page
-    assert "accuracy" in page
-    assert "more than 2,560" in page  # not learned in that
-    assert "frames" not in page.partition("</style>")[2].partition("How this was made")[0]
+    place = Place(tmp_path / "job", "job")
+    entry = job_entry(place)
+    assert "examples a run are done" in entry["ended"]
+    assert (entry["unit"], entry["score"], entry["clips"]) == ("examples", "accuracy", False)
+    curves = job_curves(place)
+    assert np.isnan(curves["solved"]).all()  # not learned in that
+    assert np.isfinite(curves["progress"]).all()
     (job,) = list_jobs(tmp_path)
     assert job.best is not None
 

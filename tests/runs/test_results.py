@@ -8,14 +8,12 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from small_jobs import add, job, many_points, two_points
 
 from mastery import MasteryError
 from mastery.plot import quartiles
 from mastery.runs.database import is_training, open_database
-from mastery.runs.results import list_jobs, load_results, smooth
+from mastery.runs.results import list_jobs, load_results
 from mastery.runs.store import Store
 
 NAN = np.nan
@@ -85,24 +83,6 @@ def test_before_the_first_chunk_everything_is_empty(tmp_path):
     assert results.returns.shape == results.share.shape == (0, 4, 2)
     assert results.evaluations["greedy"].returns.shape == (0, 4, 2)
     assert results.sessions == ()
-
-
-def test_smoothing_by_hand():
-    returns, episodes = np.array([1.0, NAN, 0.0, 0.5]), np.array([2, 0, 1, 1])
-    assert smooth(returns, episodes, 1).tolist()[2:] == [0, 0.5]
-    assert smooth(returns, episodes, 2).tolist() == [1, 1, 0, 0.25]
-    assert smooth(returns, episodes, 9) == pytest.approx([1, 1, 2 / 3, 2.5 / 4])
-    assert np.isnan(smooth(np.array([NAN, 1.0]), np.array([0, 1]), 2)).tolist() == [True, False]
-    assert smooth(np.zeros((0, 2, 3)), np.zeros((0, 2, 3), int), 5).shape == (0, 2, 3)
-
-
-@given(st.lists(st.lists(st.integers(-3, 3), max_size=3), max_size=8), st.integers(1, 10))
-def test_smoothing_is_the_mean_over_all_episodes_of_the_window(chunks, window):
-    returns = np.array([np.mean(chunk) if chunk else NAN for chunk in chunks])
-    found = smooth(returns, np.array([len(chunk) for chunk in chunks], int), window)
-    for i, value in enumerate(found):
-        inside = [x for chunk in chunks[max(0, i - window + 1) : i + 1] for x in chunk]
-        assert value == pytest.approx(np.mean(inside) if inside else NAN, nan_ok=True)
 
 
 def test_quartiles_are_of_what_is_known():
@@ -231,8 +211,11 @@ def test_a_directory_that_cannot_be_written_to(directory, tmp_path):
 def test_results_need_no_jax(directory):
     code = f"""
 import sys
-from mastery.runs import export, report, results
-report.job_page(results.load_results({str(directory)!r}))
+from pathlib import Path
+from mastery.cli.page import write_report
+from mastery.runs import export, results
+results.load_results({str(directory)!r})
+write_report([Path({str(directory)!r})], Path({str(directory)!r}) / "report.html")
 results.list_jobs({str(directory)!r})
 assert not {{"jax", "pyarrow", "tensorboard"}} & set(sys.modules)
 """

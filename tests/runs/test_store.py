@@ -9,6 +9,7 @@ from mastery import CheckpointError, Curriculum, MasteryError
 from mastery.learners.ppo import Settings
 from mastery.runs.job import Job
 from mastery.runs.loop import Metrics
+from mastery.runs.results import load_results
 from mastery.runs.store import Store, read_job
 from mastery.runs.train import resume, train
 
@@ -25,7 +26,8 @@ def metrics(returns=0.5):
     shape = (2, 1, 3)
     first = np.zeros(shape, np.float32)
     first[..., 0] = 1
-    return Metrics(first, first, first.astype(int), first * np.float32(returns), first * 64)
+    score = first * np.float32(returns)
+    return Metrics(first, first, first.astype(int), score, first * 64, progress=-first / 4)
 
 
 def written(directory, chunks=3):
@@ -38,9 +40,30 @@ def written(directory, chunks=3):
 def test_a_chunk_is_rows_of_means_and_sums(tmp_path):
     written(tmp_path / "job", 1)
     rows = sqlite3.connect(tmp_path / "job" / "run.db").execute("SELECT * FROM training").fetchall()
-    # step, run, task, probability, mastery at the end, frames, episodes, mean return
-    assert rows[0] == (2, 0, 0, 1.0, 1.0, 128, 2, pytest.approx(0.1))
-    assert rows[1] == (2, 0, 1, 0.0, 0.0, 0, 0, None)
+    # step, run, task, probability, mastery at the end, frames, episodes, mean return, progress
+    assert rows[0] == (2, 0, 0, 1.0, 1.0, 128, 2, pytest.approx(0.1), -0.25)
+    assert rows[1] == (2, 0, 1, 0.0, 0.0, 0, 0, None, 0.0)
+
+
+def test_a_job_of_format_2_is_read_and_goes_on(tmp_path):
+    directory = written(tmp_path / "job")
+    with sqlite3.connect(directory / "run.db") as db:
+        db.execute("ALTER TABLE training DROP COLUMN progress")
+        db.execute("UPDATE job SET format = 2")
+    assert np.isnan(load_results(directory).progress).all()
+    with Store(directory) as store:
+        store.record(8, 4.0, metrics())
+    progress = load_results(directory).progress
+    assert np.isnan(progress[:3]).all()
+    assert progress[3].tolist() == [[-0.25, 0, 0]]
+
+
+def test_some_results_are_those_after_an_update_and_of_the_first_tasks(tmp_path):
+    whole = load_results(written(tmp_path / "job", 4))
+    some = load_results(tmp_path / "job", after=4, tasks=2)
+    assert some.frames.tolist() == whole.frames[2:].tolist()
+    assert some.mastery.tolist() == whole.mastery[2:, :, :2].tolist()
+    assert some.returns.shape == (2, 1, 2)
 
 
 def test_it_goes_back_to_the_last_checkpoint_and_keeps_two(tmp_path):

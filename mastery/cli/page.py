@@ -1,0 +1,104 @@
+"""`mastery report` and `mastery watch`: training jobs on a page, as a file and live."""
+
+from __future__ import annotations
+
+import contextlib
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mastery.cli.arguments import check_place, console
+from mastery.errors import MasteryError
+
+Directories = Annotated[
+    list[Path], typer.Argument(metavar="DIR...", help="Run directories, or folders of them.")
+]
+Show = Annotated[bool, typer.Option("--open", help="Open it in the browser.")]
+
+
+def report_command(
+    directories: Directories,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="The HTML file.", show_default="report.html in the directory"
+        ),
+    ] = None,
+    clips: Annotated[
+        bool,
+        typer.Option("--clips", help="With a clip of the trained agent on each task."),
+    ] = False,
+    show: Show = False,
+) -> None:
+    """Write a page of training jobs: one file, works offline; also while they train.
+
+    [dim]mastery report runs/key-corridor-mr[/dim]
+    [dim]mastery report runs/a runs/b -o report.html --clips[/dim]
+    """
+    path = out or (directories[0] if len(directories) == 1 else Path()) / "report.html"
+    write_report(directories, path, clips)
+    if show:
+        webbrowser.open(path.resolve().as_uri())
+
+
+def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -> None:
+    from mastery.page import assemble, data
+    from mastery.page.clips import Clips, make_clip
+    from mastery.page.found import check_folders, find_places
+
+    check_folders(directories)
+    check_place(path)
+    places, problems = find_places(directories)
+    entries, unread = data.read_entries(places)
+    problems += unread
+    if not entries:
+        raise MasteryError(f"{problems[0].path}: {problems[0].text}")
+    by_key = {place.key: place for place in places}
+    curves = [data.job_curves(by_key[entry["key"]]) for entry in entries]
+    made: Clips = {}
+    for entry in entries if clips else ():
+        for task in entry["curriculum"]["tasks"] if entry["clips"] else ():
+            with console.status(f"{entry['name']}: playing {task}"):
+                clip = make_clip(by_key[entry["key"]].path, task)
+            made.setdefault(entry["key"], {})[task] = clip
+    title = ", ".join(dict.fromkeys(entry["curriculum"]["name"] for entry in entries))
+    assemble.write(path, f"Training {title}", entries, curves, problems, made)
+    for problem in problems:
+        typer.echo(f"note: {problem.path}: {problem.text}", err=True)
+    typer.echo(f"The report: {path.resolve()}")
+
+
+def watch_command(
+    directories: Directories,
+    host: Annotated[
+        str, typer.Option(help="The address to serve at; others than this machine's are open.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, show_default="8765, or the next one that is free"),
+    ] = None,
+    show: Show = False,
+) -> None:
+    """Watch training jobs on a page that follows them; Ctrl-C ends it.
+
+    [dim]mastery watch runs[/dim]
+    [dim]mastery watch runs/key-corridor-mr --open[/dim]
+    """
+    from mastery.page.found import check_folders
+    from mastery.page.server import open_server
+
+    check_folders(directories)
+    with open_server(directories, host, port) as server, contextlib.suppress(KeyboardInterrupt):
+        if server.open:
+            typer.echo(
+                f"note: {host} can be reached from other machines, and whoever does sees these "
+                "jobs, without a password; leave out --host to keep them to yourself",
+                err=True,
+            )
+        typer.echo(f"The page: {server.url}    (Ctrl-C ends it)")
+        if show:
+            webbrowser.open(server.url)
+        server.serve_forever()

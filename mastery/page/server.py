@@ -1,0 +1,270 @@
+"""`mastery watch`: the page on this machine, live while runs train.
+
+It serves the files of the page, which it holds in memory, and what it reads of the run directories
+it was given, by their keys. No part of a request is ever used as a path. A request for another
+host's name is refused: a page from elsewhere whose name leads here (DNS rebinding) learns nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import ipaddress
+import json
+import re
+import socket
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from mastery.errors import MasteryError
+from mastery.page import data
+from mastery.page.assemble import parts, static
+from mastery.page.clips import make_clip
+from mastery.page.found import Place, Problem, find_places
+from mastery.runs.database import is_training
+
+PORT = 8765
+FRESH = 0.4  # seconds for which the list of jobs is not read anew, however many pages ask
+CLIPS = 32  # that are kept
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+
+
+class Watched:
+    """The folders that are watched. What has not changed is not read again."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = tuple(folders)
+        self._lock, self._playing = threading.Lock(), threading.Lock()
+        self._read = 0.0  # when
+        self._places: dict[str, Place] = {}
+        self._entries: dict[Place, tuple[Any, data.Entry | Problem]] = {}
+        self._index, self._tag = b"", ""
+        self._clips: OrderedDict[tuple[Any, ...], dict[str, str]] = OrderedDict()
+
+    def index(self) -> tuple[bytes, str]:
+        """The list of jobs as JSON, and a tag that changes with it."""
+        with self._lock:
+            if time.monotonic() - self._read > FRESH or not self._index:
+                self._read_index()
+                self._read = time.monotonic()
+            return self._index, self._tag
+
+    def _read_index(self) -> None:
+        places, problems = find_places(self._folders)
+        self._places = {place.key: place for place in places}
+        self._entries = {p: self._entry(p) for p in places}
+        found = [entry for _, entry in self._entries.values()]
+        problems += [entry for entry in found if isinstance(entry, Problem)]
+        entries = [entry for entry in found if not isinstance(entry, Problem)]
+        self._index = json.dumps(data.index(entries, problems, live=True)).encode()
+        self._tag = _tag(self._index)
+
+    def _entry(self, place: Place) -> tuple[Any, data.Entry | Problem]:
+        now = _signature(place.path)
+        before = self._entries.get(place)
+        if before is not None and before[0] == now:
+            return before
+        try:
+            return now, data.job_entry(place)
+        except MasteryError as error:
+            return now, Problem(str(place.path), str(error))
+
+    def curves(self, key: str, query: str) -> dict[str, Any] | None:
+        """A job's curves, or what is new of them; None if there is no such job."""
+        place = self._place(key)
+        if place is None:
+            return None
+        asked = {name: int(v[0]) for name, v in parse_qs(query).items() if v[0].isdecimal()}
+        try:
+            return data.job_curves(
+                place, asked.get("bins"), asked.get("from", 0), asked.get("sessions")
+            )
+        except MasteryError as error:
+            return {"error": str(error)}
+
+    def clip(self, key: str, task: int, run: int) -> dict[str, str] | None:
+        """The agent of a run on a task, one at a time; kept until there is a new checkpoint."""
+        place = self._place(key)
+        entry = None if place is None else self._entries[place][1]
+        if place is None or not isinstance(entry, dict) or not entry["clips"]:
+            return None
+        tasks = entry["curriculum"]["tasks"]
+        if task >= len(tasks) or run >= len(entry["runs"]):
+            return None
+        which = (key, task, run, entry["checkpoint"]["step"])
+        with self._playing:
+            if which not in self._clips:
+                self._clips[which] = make_clip(place.path, tasks[task], run)
+                while len(self._clips) > CLIPS:
+                    self._clips.popitem(last=False)
+            return self._clips[which]
+
+    def _place(self, key: str) -> Place | None:
+        if not self._index:
+            self.index()
+        return self._places.get(key)
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, folders: Sequence[Path], host: str = "127.0.0.1", port: int = PORT) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.watched = Watched(folders)
+        self.files = {f"/{name}": static(name).encode() for name in ["page.html", *parts()]}
+        self.files["/"] = self.files.pop("/page.html")
+        self.tags = {name: _tag(content) for name, content in self.files.items()}
+        self.names = {"localhost", "127.0.0.1", "::1", host.lower()}
+        self.open = not is_loopback(host)  # to other machines
+        if self.open:
+            self.names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+        super().__init__((host, port), Handler)
+
+    @property
+    def url(self) -> str:
+        host, port = self.server_address[:2]
+        host = str(host)
+        host = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)
+        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+    def knows(self, host: str) -> bool:
+        """Whether this is a name of ours. An address in figures cannot lead anywhere else, so from
+        other machines any will do."""
+        name = re.fullmatch(r"\[([0-9a-fA-F:.]+)\](?::\d+)?|([\w.-]+)(?::\d+)?", host)
+        if name is None:
+            return False
+        plain = (name[1] or name[2]).lower()
+        return plain in self.names or (self.open and _address(plain) is not None)
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "mastery", ""
+    timeout = 60  # seconds, for a connection that says nothing
+
+    def do_GET(self) -> None:
+        if not self.server.knows(self.headers.get("Host", "")):
+            self._say(HTTPStatus.FORBIDDEN, f"unknown host; open {self.server.url}")
+        elif self._foreign():
+            self._say(HTTPStatus.FORBIDDEN, "another site asks; it may not")
+        else:
+            self._answer()
+
+    do_HEAD = do_GET
+
+    def _foreign(self) -> bool:
+        """Whether another site's page asks, other than by a link to this one."""
+        own = self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+        link = self.headers.get("Sec-Fetch-Dest") == "document" and self.path == "/"
+        return not own and not link
+
+    def _answer(self) -> None:
+        path, _, query = self.path.partition("?")
+        watched, files = self.server.watched, self.server.files
+        if path in files:
+            kind = TYPES[Path(path).suffix or ".html"]
+            self._send(files[path], f"{kind}; charset=utf-8", self.server.tags[path])
+        elif path == "/index.json":
+            self._send(*_json(watched.index()[0]), watched.index()[1])
+        elif found := re.fullmatch(r"/curves/([0-9a-f]{12})", path):
+            self._send_found(watched.curves(found[1], query))
+        elif found := re.fullmatch(r"/clip/([0-9a-f]{12})/(\d{1,6})/(\d{1,6})", path):
+            self._send_found(watched.clip(found[1], int(found[2]), int(found[3])))
+        else:
+            self._say(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+    def _send_found(self, found: dict[str, Any] | None) -> None:
+        if found is None:
+            self._say(HTTPStatus.NOT_FOUND, "there is no such job")
+        elif "error" in found or "gif" in found:
+            self._send(*_json(json.dumps(found).encode()))
+        else:
+            self._send(*_json(data.to_json(found).encode()))
+
+    def _say(self, status: HTTPStatus, text: str) -> None:
+        self._send(text.encode(), "text/plain; charset=utf-8", status=status)
+
+    def _send(
+        self, body: bytes, kind: str, tag: str = "", status: HTTPStatus = HTTPStatus.OK
+    ) -> None:
+        same = bool(tag) and self.headers.get("If-None-Match") == tag
+        self.send_response(HTTPStatus.NOT_MODIFIED if same else status)
+        for name, value in (
+            ("Content-Security-Policy", POLICY),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Cache-Control", "no-cache" if tag else "no-store"),
+        ):
+            self.send_header(name, value)
+        if tag:
+            self.send_header("ETag", tag)
+        if not same:
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if not same and self.command != "HEAD":
+            self.wfile.write(body)
+
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):  # whoever asked has gone
+            super().handle()
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+
+def open_server(folders: Sequence[Path], host: str, port: int | None) -> Server:
+    """At this port, or at the first free one from the usual on."""
+    for tried in range(PORT, PORT + 50) if port is None else (port,):
+        try:
+            return Server(folders, host, tried)
+        except OSError as error:
+            reason = error.strerror or str(error)
+    where = f"{host} port {port}" if port is not None else f"{host} from port {PORT} on"
+    raise MasteryError(f"cannot serve at {where}: {reason}; give another --host or --port")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _signature(path: Path) -> Any:
+    """What differs if anything has changed in a run directory."""
+    found: list[Any] = [is_training(path)]
+    for name in ("run.db", "run.db-wal"):
+        try:
+            about = (path / name).stat()
+            found.append((about.st_mtime_ns, about.st_size))
+        except OSError:
+            found.append(None)
+    return tuple(found)
+
+
+def _tag(content: bytes) -> str:
+    return f'"{hashlib.sha256(content).hexdigest()[:20]}"'
+
+
+def _json(body: bytes) -> tuple[bytes, str]:
+    return body, "application/json"

@@ -1,0 +1,82 @@
+"""The paper's jobs on the page of `mastery report`, from the curves that are kept of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mastery.curriculum import Curriculum
+from mastery.page.assemble import write
+from mastery.page.data import NO_PROGRESS, Entry, document, span_of, what
+from mastery.paper.curves import Curves, Found
+from mastery.runs.loop import SCORES
+
+
+def write_interactive(found: Found, path: Path) -> None:
+    """All jobs as one file."""
+    entries = [kept_entry(name, kept) for name, kept in found.items()]
+    write(path, "The paper, reproduced", entries, [kept_curves(kept) for kept in found.values()])
+
+
+def kept_entry(name: str, kept: Curves) -> Entry:
+    """One of the paper's jobs, of which only the curves were kept."""
+    about = kept.about
+    curriculum = Curriculum.load(about["curriculum"])
+    runs = [
+        (label, label.partition(" ")[0], seed)
+        for label, seed in zip(kept.programs.tolist(), kept.seeds.tolist(), strict=True)
+    ]
+    versions = ", ".join(f"{k} {v}" for k, v in about["versions"].items())
+    return {
+        "key": name,
+        "name": name,
+        "path": name,
+        "version": "1",
+        **what(curriculum, curriculum.to_dict(), runs),
+        "unit": about["unit"],
+        "score": SCORES[about["unit"]],
+        "state": "finished" if about["ended"] else "stopped",
+        "ended": about["ended"],
+        "created": "",
+        "frames": int(kept.frames[-1]),
+        "total": about["planned"],
+        "points": len(kept.frames),
+        "seconds": about["seconds"],
+        "speed": int(kept.frames[-1]) * len(runs) / max(about["seconds"], 1e-9),
+        "checkpoint": None,
+        "sessions": [
+            {
+                "started": "",
+                "command": f"mastery paper {name}",
+                "on": f"{about['devices']} × {about['device']}; {versions}",
+            }
+        ],
+        "settings": about["settings"],
+        "clips": False,
+        "notes": [NO_PROGRESS],
+    }
+
+
+def kept_curves(kept: Curves) -> dict[str, Any]:
+    found = {
+        "probability": kept.probability,
+        "share": kept.share,
+        "mastery": kept.mastery,
+        "progress": np.full(kept.mastery.shape, np.nan),
+        "returns": kept.returns,
+    }
+    tests = {
+        policy: (kept.frames[-1:], scores[None])
+        for policy, scores in (("greedy", kept.greedy), ("sampled", kept.sampled))
+        if not np.isnan(scores).all()
+    }
+    solved = None if np.isnan(kept.solved).all() else kept.solved.tolist()
+    span = span_of(Curriculum.load(kept.about["curriculum"]))
+    return {
+        "bins": 0,
+        "from": 0,
+        "sessions": 1,
+        **document(kept.frames, found, tests, solved, span),
+    }

@@ -1,0 +1,265 @@
+"""`mastery watch` as seen over raw sockets: what it serves, and what it refuses."""
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from made_jobs import make_job, write_job
+
+from mastery import MasteryError
+from mastery.page.server import POLICY, Server, is_loopback, open_server
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "secret.txt").write_text("a secret")
+    (folder / "runs").mkdir()
+    write_job(folder / "runs" / "job", make_job(seeds=1, points=6), points=6)
+    (folder / "runs" / "out").symlink_to(folder)
+    (folder / "runs" / "job" / "out").symlink_to(folder / "secret.txt")
+    return folder
+
+
+@contextlib.contextmanager
+def serving(server):
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    with serving(Server([folder / "runs"], port=0)) as running:
+        yield running
+
+
+def ask(server, path="/", method="GET", host="127.0.0.1", **headers):
+    """One request, byte for byte as it is written here: status, headers, body."""
+    lines = [f"{method} {path} HTTP/1.1", *([f"Host: {host}"] if host else [])]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        connection.sendall(("\r\n".join([*lines, "Connection: close"]) + "\r\n\r\n").encode())
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *rest = head.decode().split("\r\n")
+    return int(first.split()[1]), dict(line.split(": ", 1) for line in rest), body
+
+
+def index(server):
+    return json.loads(ask(server, "/index.json")[2])
+
+
+def test_the_page_and_its_parts(server):
+    status, headers, body = ask(server)
+    assert status == 200
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert headers["Content-Security-Policy"] == POLICY
+    assert "unsafe" not in POLICY
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    names = re.findall(rb'(?:src|href)="([\w.-]+)"', body)
+    assert len(names) > 8
+    for name in names:
+        status, headers, content = ask(server, f"/{name.decode()}")
+        assert (status, len(content)) == (200, int(headers["Content-Length"]))
+    (job,) = index(server)["jobs"]
+    curves = json.loads(ask(server, f"/curves/{job['key']}")[2])
+    assert len(curves["frames"]) == 6
+    news = json.loads(ask(server, f"/curves/{job['key']}?bins=0&from=5&sessions=1")[2])
+    assert (news["from"], len(news["frames"])) == (5, 1)
+
+
+def test_what_has_not_changed_is_not_sent_again(server):
+    tag = ask(server, "/index.json")[1]["ETag"]
+    status, headers, body = ask(server, "/index.json", If_None_Match=tag)
+    assert (status, body, headers["ETag"]) == (304, b"", tag)
+
+
+PATHS = [
+    "/secret.txt", "/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt",
+    "/%2e%2e%2fsecret.txt", "/curves/../../secret.txt", "/curves/%2e%2e/%2e%2e/secret.txt",
+    "/..\\secret.txt", "/%5c..%5csecret.txt", "//secret.txt", "/./../secret.txt",
+    "/....//secret.txt", "/runs/job/run.db", "/job/run.db", "/run.db", "/curves/000000000000",
+    "/curves/job", "/out/secret.txt", "/job/out", "/clip/000000000000/0/0", "/page.html",
+    "/static/page.js", "/page.py", "/__init__.py", "/%00", "/index.json/../../secret.txt",
+    "/index.json%00", "file:///etc/passwd", "http://127.0.0.1/../secret.txt", "*",
+    "/clip/../../secret.txt/0", "/~root",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_else_is_served(server, path):
+    status, _, body = ask(server, path)
+    assert status in (400, 404)
+    assert b"secret" not in body.replace(path.encode(), b"")
+    assert b"SQLite" not in body
+
+
+def test_links_that_lead_out_are_told_of_and_not_followed(server, folder):
+    (folder / "runs" / "linked").symlink_to(folder / "elsewhere")
+    try:
+        write_job(folder / "elsewhere", make_job(seeds=1, points=2), points=2)
+        time.sleep(0.5)
+        found = index(server)
+        assert [job["name"] for job in found["jobs"]] == ["job"]
+        assert "leads out" in found["problems"][0]["text"]
+    finally:
+        (folder / "runs" / "linked").unlink()
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "localhost@evil",
+             "192.168.0.1", "[::2]", "localhost.", "127.0.0.1, evil.example"],
+)  # fmt: skip
+def test_another_hosts_name_is_refused(server, host):
+    status, _, body = ask(server, "/index.json", host=host)
+    assert status == 403
+    assert b"jobs" not in body
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:99", "LOCALHOST:8765", "[::1]:8765"])
+def test_our_own_names_are_known(server, host):
+    assert ask(server, "/index.json", host=host)[0] == 200
+
+
+def test_another_site_may_not_ask(server):
+    assert ask(server, "/index.json", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(server, "/index.json", Sec_Fetch_Site="same-site")[0] == 403
+    assert ask(server, "/index.json", Sec_Fetch_Site="same-origin")[0] == 200
+    for path, kind, status in (
+        ("/", "document", 200),  # a link to the page
+        ("/", "iframe", 403),
+        ("/index.json", "document", 403),
+    ):
+        headers = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": kind}
+        assert ask(server, path, **headers)[0] == status
+    assert "Access-Control-Allow-Origin" not in ask(server, "/index.json")[1]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
+def test_it_can_only_be_read(server, method):
+    assert ask(server, "/index.json", method)[0] == 501
+
+
+def test_nonsense_does_not_stop_it(server):
+    for junk in (
+        b"\x00\xff\n\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /" + b"a" * 70000,
+    ):
+        with socket.create_connection(server.server_address[:2], timeout=5) as connection:
+            connection.sendall(junk)
+            connection.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError):
+                connection.recv(1000)
+    (job,) = index(server)["jobs"]
+    for query in (
+        "?bins=x",
+        "?from=-1",
+        "?from=999999999999999999999",
+        "?bins=99&from=3",
+        "?&&=",
+        "?%",
+    ):
+        assert len(json.loads(ask(server, f"/curves/{job['key']}{query}")[2])["frames"]) == 6
+    for task, run in ((99, 0), (0, 99)):
+        assert ask(server, f"/clip/{job['key']}/{task}/{run}")[0] == 404
+
+
+def test_who_may_reach_it():
+    assert is_loopback("127.0.0.1")
+    assert is_loopback("127.3.2.1")
+    assert is_loopback("::1")
+    assert is_loopback("localhost")
+    assert not is_loopback("0.0.0.0")
+    assert not is_loopback("::")
+    assert not is_loopback("192.168.0.2")
+    assert not is_loopback("example.org")
+
+
+def test_open_to_others_it_knows_addresses_but_no_foreign_names(folder):
+    with serving(Server([folder / "runs"], "0.0.0.0", 0)) as server:
+        assert server.open
+        for host, status in (
+            ("192.168.0.1:80", 200),
+            (socket.gethostname(), 200),
+            ("evil.example", 403),
+        ):
+            assert ask(server, "/index.json", host=host)[0] == status
+
+
+def test_a_busy_port_is_passed_over_or_told(folder):
+    with (
+        open_server([folder], "127.0.0.1", None) as first,
+        open_server([folder], "127.0.0.1", None) as second,
+    ):
+        assert first.server_address[1] != second.server_address[1]
+        busy = first.server_address[1]
+        with pytest.raises(
+            MasteryError, match=f"port {busy}: Address already in use; give another"
+        ):
+            open_server([folder], "127.0.0.1", busy)
+    with pytest.raises(MasteryError, match="cannot serve at nowhere"):
+        open_server([folder], "nowhere.invalid", 0)
+
+
+def start(*arguments):
+    command = [sys.executable, "-u", "-m", "mastery", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_the_command_says_where_it_serves_and_ends_with_ctrl_c(folder):
+    process = start("watch", folder / "runs", "--port", 0)
+    assert re.match(r"The page: http://127\.0\.0\.1:\d+/ ", process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+
+
+def test_the_command_warns_when_others_can_reach_it(folder):
+    process = start("watch", folder / "runs", "--port", 0, "--host", "0.0.0.0")
+    assert "note: 0.0.0.0 can be reached from other machines" in process.stderr.readline()
+    assert "The page: http" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("command", ["watch", "report"])
+def test_a_folder_that_is_not_there_is_one_line(command, tmp_path):
+    process = start(command, tmp_path / "none")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert errors.startswith("mastery: there is no folder")
+    assert errors.count("\n") == 1
+
+
+def test_a_report_of_nothing_is_one_line(tmp_path):
+    process = start("report", tmp_path)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert errors == f"mastery: {tmp_path}: there is no training job in it yet\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_leaves_no_half_written_file(folder, tmp_path):
+    process = start("report", folder / "runs", "-o", tmp_path / "page.html")
+    out, _ = process.communicate(timeout=60)
+    assert out == f"The report: {tmp_path / 'page.html'}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    text = (tmp_path / "page.html").read_text()
+    assert "unsafe" not in re.search(r'Content-Security-Policy" content="(.*?)"', text)[1]
+    assert Path(tmp_path / "page.html").stat().st_size < 2e6
