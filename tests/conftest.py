@@ -1,6 +1,7 @@
 """Hypothesis draws the same examples in every run, so that a failure can be repeated. What JAX has
-compiled once, in whatever process, is not compiled again; and several workers do not fight over the
-cores with threads of their own."""
+compiled once, in whatever process, is not compiled again, and it is compiled with less care, since
+that takes longer here than what it is compiled for; and several workers do not fight over the cores
+with threads of their own."""
 
 import os
 from pathlib import Path
@@ -12,6 +13,7 @@ settings.load_profile("repeatable")
 
 _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("NPROC", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
