@@ -55,7 +55,7 @@ def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -
     entries, unread = data.read_entries(places)
     problems += unread
     if not entries:
-        raise MasteryError(f"{problems[0].path}: {problems[0].text}")
+        raise MasteryError(str(problems[0]))
     by_key = {place.key: place for place in places}
     curves = [data.job_curves(by_key[entry["key"]]) for entry in entries]
     made: Clips = {}
@@ -67,7 +67,7 @@ def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -
     title = ", ".join(dict.fromkeys(entry["curriculum"]["name"] for entry in entries))
     assemble.write(path, f"Training {title}", entries, curves, problems, made)
     for problem in problems:
-        typer.echo(f"note: {problem.path}: {problem.text}", err=True)
+        typer.echo(f"note: {problem}", err=True)
     typer.echo(f"The report: {path.resolve()}")
 
 

@@ -29,6 +29,9 @@ class Problem:
     path: str
     text: str
 
+    def __str__(self) -> str:
+        return self.text if self.path in self.text else f"{self.path}: {self.text}"
+
 
 def check_folders(folders: Iterable[Path]) -> None:
     """Before anything is done: are these folders at all?"""

@@ -3,7 +3,6 @@
 'use strict';
 
 const NAMED = 60;  // tasks that can still have a name in the picture
-const LIFT = 9;  // pixels that a task stands above the middle of its place, for its name
 const LATELY = 3;  // points over which the share of training is averaged
 
 const graph = { key: '', order: null, nodes: [], edges: [], now: null, turned: false, size: [4, 30] };
@@ -29,16 +28,17 @@ function buildGraph(holder, given) {
   const dx = turned ? width / Math.ceil(rows) : Math.max(width / levels, least);
   const largest = named ? Math.min(44, dx * 0.34) : 11;
   const dy = named ? 2 * largest + 30 : 2 * largest + 8;
+  const lift = named ? 9 : -2;  // so that there is room for a name below a task
   const place = ([level, row]) => (turned
-    ? [width / 2 + (row - (rows - 1) / 2) * dx, (level + 0.5) * dy]
-    : [(level + 0.5) * dx, (row + 0.5) * dy]);
+    ? [width / 2 + (row - (rows - 1) / 2) * dx, (level + 0.5) * dy - lift]
+    : [(level + 0.5) * dx, (row + 0.5) * dy - lift]);
   const high = (turned ? levels : rows) * dy + 8, wide = turned ? width : Math.max(width, levels * dx);
   const root = make('svg:svg', {
-    viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: 'group',
+    class: named ? null : 'crowd', viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: 'group',
     'aria-label': `The order of ${given.name}, ${count(n, 'task')}`,
   });
   graph.turned = turned;
-  graph.size = named ? [largest * 0.3, largest] : [3, largest];
+  graph.size = named ? [largest * 0.3, largest] : [4, largest];
   graph.edges = given.edges.map(([a, b]) => {
     const path = edgePath(place(given.places[a]), place(given.places[b]), given.places[b][0] - given.places[a][0], turned, largest);
     const lines = [
@@ -53,7 +53,7 @@ function buildGraph(holder, given) {
     const [x, y] = place(given.places[task]);
     const room = Math.max(Math.floor((turned ? width / Math.ceil(rows) : dx) / 7.4), 4);
     const node = make('svg:g', {
-      class: 'node', tabindex: 0, role: 'button', transform: `translate(${x} ${y - LIFT})`,
+      class: 'node', tabindex: 0, role: 'button', transform: `translate(${x} ${y})`,
       'data-task': task,
       on: {
         click: () => focusTask(page.task === task ? null : task),
@@ -79,9 +79,8 @@ function buildGraph(holder, given) {
 // From one task to another: a curve, or a bow around the tasks between them.
 function edgePath([x0, y0], [x1, y1], levels, turned, radius) {
   const bow = levels > 1 && (turned ? x0 === x1 : y0 === y1) ? radius * 3.4 : 0;
-  const [top, end] = [y0 - LIFT, y1 - LIFT];
-  if (turned) return `M${x0} ${top}C${x0 + bow} ${(top + end) / 2} ${x1 + bow} ${(top + end) / 2} ${x1} ${end}`;
-  return `M${x0} ${top}C${(x0 + x1) / 2} ${top - bow} ${(x0 + x1) / 2} ${end - bow} ${x1} ${end}`;
+  if (turned) return `M${x0} ${y0}C${x0 + bow} ${(y0 + y1) / 2} ${x1 + bow} ${(y0 + y1) / 2} ${x1} ${y1}`;
+  return `M${x0} ${y0}C${(x0 + x1) / 2} ${y0 - bow} ${(x0 + x1) / 2} ${y1 - bow} ${x1} ${y1}`;
 }
 
 function updateGraph() {
@@ -92,9 +91,10 @@ function updateGraph() {
   now.share = now.mastery.map((_, task) => mean(lately.map((shares) => shares[task])));
   graph.now = now;
   const [least, largest] = graph.size;
+  const whole = graph.nodes.length <= NAMED ? 1 : Math.max(...now.share, 1e-9);  // of the largest
   graph.nodes.forEach((node, task) => {
     const [fill, ink] = masteryColour(now.mastery[task]);
-    const r = least + (largest - least) * Math.sqrt(now.share[task]);
+    const r = least + (largest - least) * Math.sqrt(now.share[task] / whole);
     const [ring, disc, inside, name] = node.children;
     ring.setAttribute('r', r + 5);
     disc.style.setProperty('r', `${r}px`);

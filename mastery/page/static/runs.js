@@ -2,7 +2,7 @@
 'use strict';
 
 function drawProblems() {
-  const found = page.index.problems.map(({ path, text }) => make('p', { class: 'problem' }, make('code', {}, path), ' ', text.replace(path, 'it')));
+  const found = page.index.problems.map(({ path, text }) => make('p', { class: 'problem' }, make('code', {}, path), ' ', text.replaceAll(`${path}/run.db`, 'its run.db').replaceAll(path, 'it')));
   const notes = [...new Set(groupJobs().filter((job) => page.jobs.has(job.key)).flatMap((job) => job.notes))];
   $('problems').replaceChildren(...found, ...(page.trouble ? [make('p', { class: 'problem' }, page.trouble)] : []),
     ...notes.map((note) => make('p', { class: 'note' }, note)));

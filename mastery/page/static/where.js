@@ -26,7 +26,7 @@ function drawWhere() {
     chart(right, () => kindsFigure(s, kindsOf(s, graph.order)));
   });
   const many = shown.some((s) => s.runs.length > 1) ? ', the mean over seeds' : '';
-  $('where-text').textContent = `Left: the probability of each task${many}. Right: the share of training on tasks that were, when it was given, `
+  $('where-text').textContent = `First the probability of each task${many}; then the share of training on tasks that were, when it was given, `
     + `mastered (M ≥ ${page.threshold}), learnable (every ancestor has M ≥ ${LEARNABLE}), or not yet learnable.`
     + (all > MOST_ROWS ? ` The first ${MOST_ROWS} of ${all} programs.` : '');
   drawWhereKey();
