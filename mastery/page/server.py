@@ -177,7 +177,8 @@ class Handler(BaseHTTPRequestHandler):
             kind = TYPES[Path(path).suffix or ".html"]
             self._send(files[path], f"{kind}; charset=utf-8", self.server.tags[path])
         elif path == "/index.json":
-            self._send(*_json(watched.index()[0]), watched.index()[1])
+            body, tag = watched.index()
+            self._send(*_json(body), tag)
         elif found := re.fullmatch(r"/curves/([0-9a-f]{12})", path):
             self._send_found(watched.curves(found[1], query))
         elif found := re.fullmatch(r"/clip/([0-9a-f]{12})/(\d{1,6})/(\d{1,6})", path):
