@@ -203,17 +203,18 @@ class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
             self._draw(self._over)
         observation, rewards, terminated, truncated, infos = self.env.step(actions)
         self._returns += rewards
-        ended = terminated | truncated
-        over: list[int] = ended.nonzero()[0].tolist()
-        for i in over:
-            self._ledger.add(self._tasks[i], self._returns.item(i))
-            self._returns[i] = 0.0
-        if over and self._same_step:
-            infos["final_info"] |= {"task": self._tasks, "_task": ended}
-            self._draw(over)
-            begins = True
-        else:
-            self._over = over
+        over: list[int] = []
+        if 1 in terminated.tobytes() or 1 in truncated.tobytes():  # the shortest way to ask
+            ended = terminated | truncated
+            over = ended.nonzero()[0].tolist()
+            for i in over:
+                self._ledger.add(self._tasks[i], self._returns.item(i))
+                self._returns[i] = 0.0
+            if self._same_step:
+                infos["final_info"] |= {"task": self._tasks, "_task": ended}
+                self._draw(over)
+                begins, over = True, []
+        self._over = over
         if begins:
             self._tasks = self._names[self._board.playing]
         infos["task"], infos["_task"] = self._tasks, self._all
