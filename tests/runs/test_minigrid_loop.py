@@ -180,7 +180,7 @@ print("equal")
 
 def test_runs_are_spread_over_all_devices():
     """Four runs over three devices, which need two that nobody asked for, and over one."""
-    flags = "--xla_force_host_platform_device_count=3"
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=3"
     result = subprocess.run(
         [sys.executable, "-c", DEVICES],
         env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
