@@ -285,7 +285,7 @@ def test_what_is_counted_must_fit_the_curriculum():
 @pytest.mark.slow
 def test_addition_3_is_learned(tmp_path):
     """The real thing, at a small size: by the command's own settings, in a few minutes."""
-    outcome = train(Job(ADDITION, frames=4_000_000), tmp_path / "job")
+    outcome = train(Job(ADDITION, frames=4_000_000, episodes=1000), tmp_path / "job")
     results = load_results(tmp_path / "job")
     print(f"addition-3 with mr: {results.solved[0]:,.0f} examples, {results.seconds[-1]:.0f} s")
     assert outcome.ended == "every run has learned every task"
