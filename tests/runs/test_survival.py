@@ -21,6 +21,7 @@ import pytest
 
 from mastery import Curriculum, MasteryError
 from mastery.runs.job import Job
+from mastery.runs.results import load_results
 from mastery.runs.store import read_job
 from mastery.runs.train import resume, train
 
@@ -156,6 +157,20 @@ def test_so_does_one_that_learns_to_add(environment, tmp_path, kills):
     assert everything(tmp_path / "timed") == expected
     ends = killed(environment, tmp_path / "job", kills, seconds, expected, 0, ADDITION)
     print(f"{kills} kills, {ends} jobs came to their end, each the same to the bit")
+
+
+@pytest.mark.slow
+def test_so_does_a_run_that_cores_share(environment, tmp_path):
+    flags = f"{environment['XLA_FLAGS']} --xla_force_host_platform_device_count=2"
+    shared = {**environment, "XLA_FLAGS": flags, "NPROC": "1"}
+    job = tuple("mr" if word == "mr,gprop-linreg" else word for word in ADDITION)
+    run(shared, *job, "--out", tmp_path / "whole")
+    assert load_results(tmp_path / "whole").sessions[-1].hardware["devices"] == 2
+    expected = everything(tmp_path / "whole")
+    seconds = duration(shared, tmp_path / "timed", job)
+    assert everything(tmp_path / "timed") == expected
+    ends = killed(shared, tmp_path / "job", 10, seconds, expected, 0, job)
+    print(f"10 kills, {ends} jobs came to their end, each the same to the bit")
 
 
 @pytest.mark.slow
