@@ -10,7 +10,8 @@ from mastery.learners import lstm_kernels
 from mastery.learners.lstm import by_steps, lstm
 
 WIDTH = lstm_kernels.WIDTH
-CASES = [(3, 12, 70, False), (4, 0, 64, True)]
+USED = [(3, 12, 70, True), (4, 0, 64, False)]  # by the encoder and by the decoder of addition
+CASES = [*USED, (5, 12, 64, False), (4, 0, 3, True)]
 
 
 def case(steps, inputs, n, runs=2, width=WIDTH):
