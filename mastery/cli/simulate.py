@@ -26,8 +26,8 @@ from mastery.curriculum import Curriculum
 from mastery.draw import bar, sparkline
 from mastery.errors import MasteryError, did_you_mean
 from mastery.recipe import PROGRAMS, Recipe
-from mastery.report import simulation_page, steps_text
 from mastery.simulate import Learner, Outcome, simulate
+from mastery.simulation_page import simulation_page, steps_text
 
 SPENT_ON = ("mastered", "learnable", "not yet")
 

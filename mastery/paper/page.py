@@ -33,7 +33,7 @@ from mastery.paper.statistics import (
     interval,
     median_time,
 )
-from mastery.report import PAGE, section
+from mastery.simulation_page import PAGE, section
 
 DATA = Path(__file__).parent / "data"  # the curves that ship
 GOOD = 0.8  # mean return over the tasks: a curriculum is learned
