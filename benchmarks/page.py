@@ -44,7 +44,7 @@ FLAGS = (
 TRAIN = """
 import sys
 from mastery import Curriculum
-from mastery.cli.train import prepare
+from mastery.runs.machine import prepare
 from mastery.learners.ppo import Settings
 from mastery.runs.job import Job
 from mastery.runs.train import train

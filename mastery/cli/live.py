@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -61,6 +61,44 @@ def progress_view(
         yield show
 
 
+@contextmanager
+def several_view(console: Console) -> Iterator[Callable[[str, str, State], None]]:
+    """A function to call with a job's name, its unit and how it stands: a line for each job."""
+    if not console.is_terminal:
+        typer.echo("preparing: the first compilations take some half a minute")
+        lines: dict[str, _Lines] = {}
+
+        def tell(name: str, unit: str, state: State) -> None:
+            lines.setdefault(name, _Lines((), unit, name))(state)
+
+        yield tell
+        return
+    done = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(30),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[speed]}"),
+        TextColumn("[dim]{task.fields[left]}"),
+        console=console,
+    )
+    rows: dict[str, tuple[Any, _Clock]] = {}
+    with done:
+
+        def show(name: str, unit: str, state: State) -> None:
+            if name not in rows:
+                rows[name] = done.add_task(escape(name), total=1.0, speed="", left=""), _Clock()
+            row, clock = rows[name]
+            done.update(
+                row,
+                completed=state.update,
+                total=state.updates,
+                speed=f"{state.speed:,.0f} {unit}/s",
+                left=clock.left(state),
+            )
+
+        yield show
+
+
 def _table(tasks: Sequence[str], state: State, good: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("task")
@@ -84,8 +122,9 @@ def _table(tasks: Sequence[str], state: State, good: str) -> Table:
 class _Lines:
     """Progress as plain lines, one every few seconds, and at the end."""
 
-    def __init__(self, tasks: Sequence[str], unit: str) -> None:
+    def __init__(self, tasks: Sequence[str], unit: str, name: str = "") -> None:
         self.tasks, self.unit, self.clock = tasks, unit, _Clock()
+        self.name = f"{name}: " if name else ""
         self.last = -np.inf
 
     def __call__(self, state: State) -> None:
@@ -97,10 +136,18 @@ class _Lines:
             f"{name} {_number(r)}"
             for name, r in zip(self.tasks[:SHOWN], state.returns.tolist(), strict=False)
         )
-        typer.echo(
-            f"{short(state.frames)} {self.unit} ({state.update / state.updates:.0%}), "
-            f"{state.speed:,.0f} {self.unit}/s, {left} | {SCORES[self.unit]}: {each}"
+        text = ", ".join(
+            filter(
+                None,
+                (
+                    f"{short(state.frames)} {self.unit} ({state.update / state.updates:.0%})",
+                    f"{state.speed:,.0f} {self.unit}/s",
+                    left,
+                ),
+            )
         )
+        scores = f" | {SCORES[self.unit]}: {each}" if each else ""
+        typer.echo(f"{self.name}{text}{scores}")
 
 
 class _Clock:

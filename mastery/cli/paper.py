@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mastery.cli.train import job_progress, prepare, with_jax
+from mastery.cli.arguments import console
+from mastery.cli.live import several_view
+from mastery.cli.train import job_progress, with_jax
+
+if TYPE_CHECKING:
+    from mastery.paper.experiments import Part
+    from mastery.runs.train import Outcome, Progress
+
+    Ends = Iterator[tuple[Part, Outcome | str]]
 
 
 def paper_command(
@@ -33,6 +42,15 @@ def paper_command(
         float | None,
         typer.Option(min=0, help="Stop after that long; the same command goes on from there."),
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Jobs at the same time, each in a process of its own. On one GPU several need "
+            "NVIDIA's Multi-Process Service to be faster: nvidia-cuda-mps-control -d.",
+            show_default="1 on a GPU, else the cores, 4 at most",
+        ),
+    ] = None,
     save_every: Annotated[
         float, typer.Option(min=0, help="Seconds between two checkpoints.")
     ] = 60.0,
@@ -51,24 +69,39 @@ def paper_command(
     [dim]mastery paper                         everything, on a GPU[/dim]
     [dim]mastery paper key-corridor            one experiment[/dim]
     [dim]mastery paper --scale 0.05            small, on a CPU[/dim]
+    [dim]mastery paper --jobs 3                three jobs at the same time[/dim]
     [dim]mastery paper --redraw                from the curves that ship with mastery[/dim]
     """
     with with_jax():
         from mastery.paper.experiments import chosen
         from mastery.paper.page import DATA, read_curves, write_page
-        from mastery.paper.run import run
+        from mastery.paper.together import usual
     parts = chosen(names or [])
     if not redraw:
-        prepare(max(part.job(scale).devices for part in parts))
-        for part, outcome in run(
-            parts, out, scale, minutes, elsewhere, job_progress,
-            command=shlex.join(["mastery", *sys.argv[1:]]),
-            note=lambda text: typer.echo(f"note: {text}", err=True),
-            checkpoint_seconds=save_every,
-        ):  # fmt: skip
-            typer.echo(f"{part.name}: {outcome.ended or 'stopped; the same command goes on'}")
-            if outcome.interrupted:
-                raise typer.Exit(130)
+        options = {
+            "scale": scale,
+            "minutes": minutes,
+            "elsewhere": elsewhere,
+            "command": shlex.join(["mastery", *sys.argv[1:]]),
+            "checkpoint_seconds": save_every,
+        }
+        at_once = min(jobs or usual(), len(parts))
+        ends = (
+            _one_by_one(parts, out, options)
+            if at_once == 1
+            else _together(parts, out, at_once, options)
+        )
+        code = 0
+        for part, outcome in ends:
+            if isinstance(outcome, str):
+                typer.echo(f"{part.name}: {outcome}", err=True)
+                code = max(code, 1)
+            else:
+                said = outcome.ended or "stopped; the same command goes on"
+                typer.echo(f"{part.name}: {said}")
+                code = 130 if outcome.interrupted else code
+        if code:
+            raise typer.Exit(code)
     kept = DATA if redraw and not (out / "curves").is_dir() else out / "curves"
     found = read_curves(kept, [part.name for part in parts])
     try:
@@ -83,3 +116,30 @@ def paper_command(
         )
         raise typer.Exit(1 if redraw else 0) from None
     typer.echo(f"The page: {page}")
+
+
+def _one_by_one(parts: list[Part], out: Path, options: dict[str, Any]) -> Ends:
+    from mastery.paper.run import run
+    from mastery.runs.machine import prepare
+
+    prepare(max(part.job(options["scale"]).devices for part in parts))
+    yield from run(parts, out, watch=job_progress, note=_note, **options)
+
+
+def _together(parts: list[Part], out: Path, jobs: int, options: dict[str, Any]) -> Ends:
+    from mastery.paper.together import together
+
+    units = {part.name: part.job(options["scale"]).settings.unit for part in parts}
+    with several_view(console) as show:
+
+        def say(part: Part, what: Progress | str) -> None:
+            if isinstance(what, str):
+                _note(f"{part.name}: {what}")
+            else:
+                show(part.name, units[part.name], what)
+
+        yield from together(parts, out, jobs, say, **options)
+
+
+def _note(text: str) -> None:
+    typer.echo(f"note: {text}", err=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import shlex
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,6 +141,7 @@ def train_command(
         return
     check_place(report)
     with with_jax():
+        from mastery.runs.machine import prepare
         from mastery.runs.train import resume as resume_job
         from mastery.runs.train import train
     command = shlex.join(["mastery", *sys.argv[1:]])
@@ -313,28 +313,6 @@ def with_jax() -> Iterator[None]:
         if error.name not in ("jax", "equinox", "optax"):
             raise
         raise MasteryError("training needs JAX: pip install 'mastery[train]'") from None
-
-
-def prepare(devices: int) -> None:
-    """Let JAX begin: with the cores as so many devices, and keeping what it compiles."""
-    import jax
-
-    from mastery.runs.machine import use_cores
-
-    use_cores(devices)
-    try:
-        jax.devices()
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0] or "JAX_PLATFORMS asks for what is not there"
-        raise MasteryError(f"JAX finds no device: {reason}") from None
-    if jax.config.values["jax_compilation_cache_dir"] is None:
-        from mastery.runs.machine import processor
-
-        with suppress(RuntimeError):  # there is no home: then nothing is kept
-            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-            # what was compiled for another processor must not be taken
-            folder = cache / "mastery" / f"jax-{jax.__version__}-{processor()}"
-            jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
 
 
 def _new_directory(job: Job) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -38,23 +38,36 @@ def run(
     """
     wanted = [(part, part.job(scale)) for part in parts]
     for part, job in wanted:
-        _check_same(folder / part.name, job)
+        check_same(folder / part.name, job)
     began = time.monotonic()
     for part, job in wanted:
         left = None if minutes is None else minutes - (time.monotonic() - began) / 60
         if left is not None and left <= 0:
             return
-        directory = folder / part.name
-        whole = options | {"minutes": left}
-        if watch is None:
-            outcome = _go_on(directory, job, elsewhere, whole)
-        else:
-            with watch(job) as report:
-                outcome = _go_on(directory, job, elsewhere, whole | {"report": report})
-        keep(directory, folder, scale)
+        with nullcontext() if watch is None else watch(job) as report:
+            outcome = run_part(part, folder, scale, left, elsewhere, options | {"report": report})
         yield part, outcome
         if outcome.interrupted:
             return
+
+
+def run_part(
+    part: Part,
+    folder: Path,
+    scale: float,
+    minutes: float | None,
+    elsewhere: bool,
+    options: dict[str, Any],
+) -> Outcome:
+    """One job, from its begin or from where it was stopped; its curves are kept."""
+    directory = folder / part.name
+    if (directory / "run.db").exists():
+        outcome = resume(directory, elsewhere=elsewhere, minutes=minutes, **options)
+    else:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        outcome = train(part.job(scale), directory, minutes=minutes, **options)
+    keep(directory, folder, scale)
+    return outcome
 
 
 def keep(directory: Path, folder: Path, scale: float) -> None:
@@ -64,14 +77,7 @@ def keep(directory: Path, folder: Path, scale: float) -> None:
     curves.save(found, folder / "curves" / f"{directory.name}.npz")
 
 
-def _go_on(directory: Path, job: Job, elsewhere: bool, options: dict[str, Any]) -> Outcome:
-    if (directory / "run.db").exists():
-        return resume(directory, elsewhere=elsewhere, **options)
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    return train(job, directory, **options)
-
-
-def _check_same(directory: Path, job: Job) -> None:
+def check_same(directory: Path, job: Job) -> None:
     """What is there must be what is wanted: the same job, at the same scale."""
     if not (directory / "run.db").exists():
         return
