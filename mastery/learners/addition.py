@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
+from mastery.draws import uniform
 from mastery.errors import MasteryError
 from mastery.learners.encoders import Linear
 from mastery.learners.lstm import lstm
@@ -97,7 +98,7 @@ def examples(key: Array, digits: Array, length: int, kind: str = ANY) -> tuple[A
     """
     n = len(digits)
     place = jnp.arange(length)[:, None]  # 0 is the last digit
-    uniforms = jax.random.uniform(key, (2, length, n))
+    uniforms = uniform(key, (2, length, n))
     leading = (place == digits - 1) & (digits > 1)  # a number does not begin with 0, unless it is 0
     numbers = jnp.where(leading, 1 + jnp.floor(9 * uniforms), jnp.floor(10 * uniforms))
     a, b = jnp.where(place < digits, numbers.astype(jnp.int32), 0)
@@ -198,7 +199,7 @@ def learn(
     def one(carry: Any, key: Array) -> Any:
         network, optimiser = carry
         for_tasks, for_numbers = jax.random.split(key)
-        uniforms = jax.random.uniform(for_tasks, (settings.batch,))
+        uniforms = uniform(for_tasks, (settings.batch,))
         beyond = (sums[:, None] <= uniforms * sums[-1]).sum(0)
         task = jnp.minimum(beyond, len(sums) - 1)
         own = _own(examples(for_numbers, sizes[task], length), parts)

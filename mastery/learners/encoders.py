@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mastery.draws import normal
 from mastery.errors import MasteryError
 from mastery.minigrid.cells import DECODED
 
@@ -38,7 +39,7 @@ class Linear(eqx.Module):
 
     def __init__(self, key: Array, inputs: int, outputs: int, gain: float = 1.0) -> None:
         # the weights of each output have this length together, as in the authors' code
-        weight = jax.random.normal(key, (inputs, outputs))
+        weight = normal(key, (inputs, outputs))
         self.weight = gain * weight / jnp.linalg.norm(weight, axis=0)
         self.bias = jnp.zeros(outputs)
 
@@ -121,7 +122,7 @@ class Pixels(eqx.Module):
         kernels, inputs = [], shape[2]
         for k, size, outputs in zip(keys, sizes, channels, strict=False):
             scale = (2 / (size * size * inputs)) ** 0.5
-            kernels.append(scale * jax.random.normal(k, (size, size, inputs, outputs)))
+            kernels.append(scale * normal(k, (size, size, inputs, outputs)))
             inputs = outputs
         self.kernels = (kernels[0], kernels[1], kernels[2])
         features = jax.eval_shape(lambda: self._features(jnp.zeros((1, *shape))))

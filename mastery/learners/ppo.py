@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
+from mastery.draws import uniform
 from mastery.errors import MasteryError
 from mastery.learners import novelty
 from mastery.learners.encoders import Linear, Space, make_encoder
@@ -176,16 +177,22 @@ class Agent(eqx.Module):
         if self.lstm is None:
             return memory, x
         seen, remembered = self.lstm
-        h, c = jnp.split(memory, 2)
-        hs = []
-        for gates, start in zip(jnp.split(seen(x), len(starts), axis=1), starts, strict=True):
-            h, c = (jnp.where(start, 0.0, m) for m in (h, c))
+
+        def one(state: Any, frame: Any) -> Any:
+            gates, start = frame
+            h, c = (jnp.where(start, 0.0, m) for m in state)
             i, f, g, o = jnp.split(gates + remembered(h), 4)
             c = jax.nn.sigmoid(f + 1) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
             h = jax.nn.sigmoid(o) * jnp.tanh(c)
-            hs.append(h)
-        out = jnp.concatenate(hs, axis=1)
-        return jnp.concatenate([h, c]), jnp.concatenate([out, x]) if self.skip else out
+            return (h, c), h
+
+        gates = jnp.swapaxes(seen(x).reshape(-1, *starts.shape), 0, 1)
+        # a loop is compiled sooner; a GPU loses time in it
+        straight = jax.default_backend() != "cpu" or len(starts) == 1
+        state = tuple(jnp.split(memory, 2))
+        state, hidden = lax.scan(one, state, (gates, starts), unroll=straight)
+        out = jnp.swapaxes(hidden, 0, 1).reshape(-1, x.shape[1])
+        return jnp.concatenate(state), jnp.concatenate([out, x]) if self.skip else out
 
     def judge(self, x: Array) -> tuple[Array, Array]:
         """Logits of the actions, (n, actions), and values, (n,)."""
@@ -275,7 +282,7 @@ def collect(
         return envs, (seen, before)
 
     shape = (settings.frames // settings.bptt, settings.bptt, settings.envs)
-    envs, (played, memory) = lax.scan(segment, envs, jax.random.uniform(key, shape))
+    envs, (played, memory) = lax.scan(segment, envs, uniform(key, shape))
     seen, new, task = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
     cells = seen_cells(envs.state)
     _, _, last = agent(envs.memory, envs.starts, cells)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from mastery.draws import uniform
 from mastery.errors import MasteryError
 from mastery.minigrid.grid import Array, once
 from mastery.minigrid.levels import generate
@@ -111,7 +112,7 @@ def _fill(
     key: Array, probabilities: Array, num_envs: int, ahead: int, reused_before: Array
 ) -> Pool:
     which, make = jax.random.split(key)
-    tasks = _choose_tasks(probabilities, jax.random.uniform(which, (ahead, num_envs), jnp.float32))
+    tasks = _choose_tasks(probabilities, uniform(which, (ahead, num_envs)))
     return Pool(generate(make, tasks), jnp.zeros(num_envs, jnp.int32), reused_before)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
+from mastery.draws import bits
 from mastery.errors import MasteryError
 from mastery.minigrid.cells import (
     BALL,
@@ -171,7 +171,7 @@ def generate(key: Array, task: Array) -> Level:
             raise MasteryError(f"there is no task {wrong.ravel()[0]}: give 0 to {len(TASKS) - 1}")
     task = jnp.asarray(task, jnp.int32)
     t = _look_up(task)
-    words = jax.random.bits(key, (32, *task.shape), jnp.uint32)
+    words = bits(key, (32, *task.shape))
     t, words = once((t, words))
     order, any_way = words[:DOORS], words[31]
     high, low = words[DOORS:31] >> 16, words[DOORS:31] & 0xFFFF  # enough to draw of a few things

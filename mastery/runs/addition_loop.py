@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from mastery.draws import uniform
 from mastery.learners import addition
 from mastery.learners.addition import FOR_TEACHER, FOR_VALIDATION, Learner, Settings
 from mastery.runs.compiled_loop import CompiledLoop, Plan, each_run, in_any_run, slots
@@ -38,7 +39,7 @@ class Carry(NamedTuple):
 
 def begin(key: Array, plan: Plan, tasks: int, settings: Settings, window: int) -> Carry:
     key, first, for_learner = jax.random.split(key, 3)
-    teacher = plan.program.init(jax.random.uniform(first, (3, tasks)), window)
+    teacher = plan.program.init(uniform(first, (3, tasks)), window)
     learner, none = addition.begin(for_learner, settings), jnp.int32(0)
     return Carry(teacher, learner, key, none, none, none)
 
@@ -55,7 +56,7 @@ def epoch(
     right = addition.accuracy(
         learner.network, for_teacher, digits, settings.tests, FOR_TEACHER, parts
     )
-    noise = jax.random.uniform(for_noise, (3, len(digits)))
+    noise = uniform(for_noise, (3, len(digits)))
     teacher = program.observe(teacher, right, jnp.ones(len(digits), bool), noise)
     epochs = epochs + 1
     enough = validate(learner.network, for_validation, digits, settings.validation, parts)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from mastery.draws import uniform
 from mastery.learners import ppo
 from mastery.learners.ppo import Agent, Learner, Settings
 from mastery.minigrid.levels import generate
@@ -40,7 +41,7 @@ class Carry(NamedTuple):
 
 def begin(key: Array, plan: Plan, tasks: Array, settings: Settings, slots: int) -> Carry:
     key, first, for_learner = jax.random.split(key, 3)
-    teacher = plan.program.init(jax.random.uniform(first, (3, len(tasks))), slots)
+    teacher = plan.program.init(uniform(first, (3, len(tasks))), slots)
     learner = ppo.begin(for_learner, _spread(plan.program.distribution(teacher), tasks), settings)
     return Carry(teacher, learner, key)
 
@@ -57,7 +58,7 @@ def time_step(carry: Carry, plan: Plan, tasks: Array, settings: Settings) -> tup
         teacher,
         returns / jnp.maximum(episodes, 1),
         episodes > 0,
-        jax.random.uniform(for_noise, (3, len(tasks))),
+        uniform(for_noise, (3, len(tasks))),
     )
     metrics = Metrics(
         probability, program.mastery(teacher), episodes, returns, frames,
@@ -94,7 +95,7 @@ def evaluate(
     def one(carry: Any) -> Any:
         state, memory, over, returns, length = carry
         t = length.max()
-        uniforms = jax.random.uniform(jax.random.fold_in(for_actions, t), (count,))
+        uniforms = uniform(jax.random.fold_in(for_actions, t), (count,))
         starts = jnp.broadcast_to(t == 0, (count,))
 
         def step(agent: Agent, state: Any, memory: Array) -> Any:
