@@ -24,16 +24,17 @@ from mastery.errors import MasteryError
 from mastery.teacher import Teacher
 
 try:
-    from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorWrapper
+    from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "gymnasium":
         raise
     raise MasteryError("this needs Gymnasium: pip install 'mastery[gymnasium]'") from None
 
 from mastery.adapters.ledger import STEPS, Ledger
+from mastery.adapters.sync_envs import SyncEnvs
 from mastery.adapters.task_env import KEPT, MakeEnv, Maker, TaskEnv
 
-MODES = {"sync": SyncVectorEnv, "async": AsyncVectorEnv}
+MODES = {"sync": SyncEnvs, "async": AsyncVectorEnv}
 AHEAD = 64  # tasks drawn at a time
 
 
