@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ from mastery.adapters.task_env import KEPT, MakeEnv, Maker, TaskEnv
 
 MODES = {"sync": SyncEnvs, "async": AsyncVectorEnv}
 AHEAD = 64  # tasks drawn at a time
+if TYPE_CHECKING:
+    Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    Wrapper = VectorWrapper  # before Gymnasium 1.4 it takes no types
 
 
 class CurriculumEnv(TaskEnv):
@@ -96,7 +100,7 @@ class CurriculumEnv(TaskEnv):
         self._ledger.flush()
 
 
-class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
+class CurriculumVectorEnv(Wrapper):
     """Many environments, each of which becomes another task at each reset, with one teacher.
 
     make_env, teacher, update_every, keep: as in `CurriculumEnv`; `keep` is of each environment.

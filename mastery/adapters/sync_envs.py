@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import concatenate, iterate
 
+if TYPE_CHECKING:
+    Base = SyncVectorEnv[Any, Any]
+else:
+    Base = SyncVectorEnv  # before Gymnasium 1.4 it takes no types
 
-class SyncEnvs(SyncVectorEnv[Any, Any]):
+
+class SyncEnvs(Base):
     """What SyncVectorEnv does, in less time.
 
     Each step begins with arrays in which nothing has ended, and writes into them only what has
