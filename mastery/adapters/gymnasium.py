@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +24,22 @@ from mastery.errors import MasteryError
 from mastery.teacher import Teacher
 
 try:
-    from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorWrapper
+    from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "gymnasium":
         raise
     raise MasteryError("this needs Gymnasium: pip install 'mastery[gymnasium]'") from None
 
 from mastery.adapters.ledger import STEPS, Ledger
+from mastery.adapters.sync_envs import SyncEnvs
 from mastery.adapters.task_env import KEPT, MakeEnv, Maker, TaskEnv
 
-MODES = {"sync": SyncVectorEnv, "async": AsyncVectorEnv}
+MODES = {"sync": SyncEnvs, "async": AsyncVectorEnv}
 AHEAD = 64  # tasks drawn at a time
+if TYPE_CHECKING:
+    Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    Wrapper = VectorWrapper  # before Gymnasium 1.4 it takes no types
 
 
 class CurriculumEnv(TaskEnv):
@@ -95,7 +100,7 @@ class CurriculumEnv(TaskEnv):
         self._ledger.flush()
 
 
-class CurriculumVectorEnv(VectorWrapper[Any, Any, Any, Any, Any]):
+class CurriculumVectorEnv(Wrapper):
     """Many environments, each of which becomes another task at each reset, with one teacher.
 
     make_env, teacher, update_every, keep: as in `CurriculumEnv`; `keep` is of each environment.
