@@ -76,7 +76,7 @@ class Watched:
         if before is not None and before[0] == now:
             return before
         try:
-            return now, data.job_entry(place)
+            return now, data.job_entry(place, locked=now[0])
         except MasteryError as error:
             return now, Problem(str(place.path), str(error))
 
@@ -88,7 +88,11 @@ class Watched:
         asked = {name: int(v[0]) for name, v in parse_qs(query).items() if v[0].isdecimal()}
         try:
             return data.job_curves(
-                place, asked.get("bins"), asked.get("from", 0), asked.get("sessions")
+                place,
+                asked.get("bins"),
+                asked.get("from", 0),
+                asked.get("sessions"),
+                data.as_bytes,
             )
         except MasteryError as error:
             return {"error": str(error)}
@@ -153,6 +157,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "mastery", ""
     timeout = 60  # seconds, for a connection that says nothing
+    wbufsize = -1  # what is said is sent at once, head and body
 
     def do_GET(self) -> None:
         if not self.server.knows(self.headers.get("Host", "")):
@@ -189,10 +194,8 @@ class Handler(BaseHTTPRequestHandler):
     def _send_found(self, found: dict[str, Any] | None) -> None:
         if found is None:
             self._say(HTTPStatus.NOT_FOUND, "there is no such job")
-        elif "error" in found or "gif" in found:
-            self._send(*_json(json.dumps(found).encode()))
         else:
-            self._send(*_json(data.to_json(found).encode()))
+            self._send(*_json(json.dumps(found, separators=(",", ":")).encode()))
 
     def _say(self, status: HTTPStatus, text: str) -> None:
         self._send(text.encode(), "text/plain; charset=utf-8", status=status)
@@ -251,8 +254,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _signature(path: Path) -> Any:
-    """What differs if anything has changed in a run directory."""
+def _signature(path: Path) -> tuple[Any, ...]:
+    """Whether a process holds a run directory, and what differs if anything in it has changed."""
     found: list[Any] = [is_training(path)]
     for name in ("run.db", "run.db-wal"):
         try:
