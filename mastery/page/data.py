@@ -3,8 +3,8 @@
 A run directory is read by `job_entry`, small and cheap, and by `job_curves`. (`mastery.paper` makes
 the same of the curves that are kept of its jobs.)
 
-What is made of a job's description is kept as long as the same text is read again, so there is
-nothing to forget when a directory is replaced.
+What is made of a job's description is kept under its very text, so there is nothing to forget when
+a directory is replaced.
 
 Curves are thinned by putting 2^k points together, with k as small as the page can take. A point of
 the page that is full never changes, so that a page that follows a training job asks for the last
@@ -77,6 +77,7 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
         ).fetchall()
         (points,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         (tested,) = db.execute("SELECT coalesce(max(step), 0) FROM evaluation").fetchone()
+        fixed = _fixed(text, runs)
         notes = _notes(db, job.count)
         checkpoint = _checkpoint(place.path, db)
     step, frames, _ = chunks[0] if chunks else (0, 0, 0.0)
@@ -85,8 +86,8 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
         "key": place.key,
         "name": place.name,
         "path": str(place.path),
-        "version": f"{len(sessions)}.{step}.{tested}",
-        **_fixed(text, runs),
+        "version": f"{created}.{len(sessions)}.{step}.{tested}",
+        **fixed,
         "state": "training" if training else "finished" if ended else "stopped",
         "ended": ended,
         "created": created,
@@ -150,32 +151,72 @@ def as_bytes(x: Floats) -> Any:
     return {"shape": ordered.shape, "float64": base64.b64encode(ordered.tobytes()).decode()}
 
 
+class Tail:
+    """Points that are put together with those to come: kept, they are read once, not each time.
+
+    They are dropped if they are not those of the directory any more: if it was replaced, or the job
+    went on from before.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[object, int, Curves] | None = None  # of what, after which update
+
+    def read(
+        self, db: sqlite3.Connection, which: object, runs: int, tasks: int, after: int
+    ) -> Curves:
+        """The points after an update, those that are kept and those in the database."""
+        if self._kept is not None:
+            of, begin, kept = self._kept
+            if of == which and begin <= after <= kept.steps[-1] and _is_written(db, kept):
+                later = read_curves(db, runs, tasks, after=int(kept.steps[-1]))
+                return kept.after(after).then(later)
+        return read_curves(db, runs, tasks, after)
+
+    def keep(self, which: object, curves: Curves, after: int) -> None:
+        """Those after an update, if there are any."""
+        rest = curves.after(after)
+        self._kept = (which, after, rest) if len(rest.steps) else None
+
+
+def _is_written(db: sqlite3.Connection, curves: Curves) -> bool:
+    """Whether the last point is that of the database. Its time is a clock's, so it tells."""
+    row = db.execute("SELECT seconds FROM chunks WHERE step = ?", (int(curves.steps[-1]),))
+    return bool(row.fetchone() == (float(curves.seconds[-1]),))
+
+
 def job_curves(
     place: Place,
     bins: int | None = None,
     since: int = 0,
     sessions: int | None = None,
     numbers: Numbers = as_lists,
+    tail: Tail | None = None,
 ) -> dict[str, Any]:
     """The curves of a run directory, or of those what is new.
 
     bins, since, sessions: what the page has: so many points put together as a power of two, full
-    points, and calls of `train`. If any of them has changed, everything is given.
+    points, and calls of `train`. If any of them has changed, everything is given. tail: for who
+    asks again and again.
     """
+    tail = tail or Tail()
     with open_database(place.path) as db:
-        job = _described(read_text(place.path, db)[0])
+        text, created, _ = read_text(place.path, db)
+        job = _described(text)
         (runs,) = db.execute("SELECT count(*) FROM runs").fetchone()
         (points,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         (calls,) = db.execute("SELECT count(*) FROM sessions").fetchone()
         k = fitting_bins(points, runs, job.tasks)
         if bins != k or sessions != calls or not 0 <= since <= points >> k:
             since = 0
-        curves = read_curves(db, runs, job.tasks, after=(since << k) * job.chunk)
+        which = (text, created, calls)
+        curves = tail.read(db, which, runs, job.tasks, after=(since << k) * job.chunk)
         solved = read_solved(db, runs) if job.addition else None
+    full = since + (len(curves.steps) >> k)
+    tail.keep(which, curves, after=(full << k) * job.chunk)
     return {
         "bins": k,
         "from": since,
-        "full": since + (len(curves.steps) >> k),
+        "full": full,
         "sessions": calls,
         **document(*thin(curves, job.chunk, k), solved, job.span, numbers),
     }

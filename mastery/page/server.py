@@ -49,6 +49,7 @@ class Watched:
         self._read = 0.0  # when
         self._places: dict[str, Place] = {}
         self._entries: dict[Place, tuple[Any, data.Entry | Problem]] = {}
+        self._tails: dict[Place, data.Tail] = {}
         self._index, self._tag = b"", ""
         self._clips: OrderedDict[tuple[Any, ...], dict[str, str]] = OrderedDict()
 
@@ -64,6 +65,7 @@ class Watched:
         places, problems = find_places(self._folders)
         self._places = {place.key: place for place in places}
         self._entries = {p: self._entry(p) for p in places}
+        self._tails = {p: self._tails.get(p) or data.Tail() for p in places}
         found = [entry for _, entry in self._entries.values()]
         problems += [entry for entry in found if isinstance(entry, Problem)]
         entries = [entry for entry in found if not isinstance(entry, Problem)]
@@ -93,6 +95,7 @@ class Watched:
                 asked.get("from", 0),
                 asked.get("sessions"),
                 data.as_bytes,
+                self._tails.get(place),
             )
         except MasteryError as error:
             return {"error": str(error)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,6 +66,31 @@ class Curves:
     episodes: Ints
     played: Ints  # frames of each task
     evaluations: Mapping[str, Evaluations]  # by policy: greedy and sampled
+
+    def after(self, step: int) -> Curves:
+        """What came after an update."""
+        first = int(np.searchsorted(self.steps, step, "right"))
+        frames = self.frames[first - 1] if first else -1
+        arrays = {name: x[first:].copy() for name, x in self._arrays().items()}
+        evaluations = {
+            policy: Evaluations._make(x[e.frames > frames] for x in e)
+            for policy, e in self.evaluations.items()
+        }
+        return Curves(**arrays, evaluations=evaluations)
+
+    def then(self, later: Curves) -> Curves:
+        """With what came later."""
+        new = later._arrays()
+        arrays = {name: _joined(x, new[name]) for name, x in self._arrays().items()}
+        evaluations = {
+            policy: Evaluations(*map(_joined, e, later.evaluations[policy]))
+            for policy, e in self.evaluations.items()
+        }
+        return Curves(**arrays, evaluations=evaluations)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """By their names, each with the points as its first axis."""
+        return {f.name: getattr(self, f.name) for f in fields(Curves) if f.name != "evaluations"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +283,10 @@ def _final(db: sqlite3.Connection) -> list[float]:
             (RECENT,),
         ).fetchall()
     return [float(mean) for (mean,) in rows]
+
+
+def _joined(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate((a, b))
 
 
 def has_progress(db: sqlite3.Connection) -> bool:
