@@ -180,14 +180,22 @@ def test_points_of_a_directory_that_was_replaced_are_not_kept(tmp_path, few):
     follower = Follower(path)
     follower.look()
     shutil.rmtree(path)
-    write_job(path, make_job(seeds=1, points=32), points=23, ended=None)
+    write_job(path, make_job(chain(7), ("mr",), seeds=4, points=32), points=23, ended=None)
+    assert len(follower.look()["mastery"][0]) == 7
+    shutil.rmtree(path)
+    write_job(path, make_job(chain(7), ("mr",), seeds=4, points=32), points=23, ended=None)
     with sqlite3.connect(path / "run.db") as db:
         db.execute("UPDATE chunks SET seconds = seconds * 1.01")  # it takes another time
         db.execute("UPDATE training SET mastery = 0.125")
     assert follower.look()["mastery"][0][0] == [0.125]
-    shutil.rmtree(path)
-    write_job(path, make_job(chain(7), ("mr",), seeds=4, points=32), points=31, ended=None)
-    assert len(follower.look()["mastery"][0]) == 7
+
+
+def test_a_page_that_is_behind_another_is_told_what_it_has_not(tmp_path, few):
+    ahead = Follower(write_job(tmp_path / "job", make_job(seeds=1, points=32), points=23))
+    ahead.look()
+    behind = Follower(ahead.path)
+    behind.tail, behind.asked = ahead.tail, (3, 1, 1)
+    assert len(behind.look()["frames"]) == 2
 
 
 def test_what_is_kept_of_a_description_is_that_of_the_description(tmp_path):
