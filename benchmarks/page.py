@@ -11,6 +11,10 @@ is new once a second, as an open page does; and a page is open in Chromium on th
 without a graphics card. What is told is the CPU time of each process as a share of all cores, and
 the frames a second of the training beside the turns in which nobody looks. The frames a second of
 a busy machine move by some per cent by themselves; the CPU time does not.
+
+Last, points of such a job are written at a fixed rate, without training, so that what watching
+costs can be told whatever else the machine does: of a job that has just begun, and of a long one.
+`--rate-only` measures this alone.
 """
 
 from __future__ import annotations
@@ -32,15 +36,22 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import numpy as np
 from playwright.sync_api import sync_playwright
 
+from mastery import Curriculum
+from mastery.learners.ppo import Settings
 from mastery.paper.interactive import write_interactive
 from mastery.paper.page import DATA, read_curves
+from mastery.runs.job import Job
+from mastery.runs.loop import Metrics
+from mastery.runs.store import Store
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-background-networking "
     "--disable-component-update --disable-sync --no-first-run"
 )
+RATE = 1.6  # points a second that are written without training
 TRAIN = """
 import sys
 from mastery import Curriculum
@@ -139,16 +150,67 @@ def ask(url: str, had: dict[str, Any]) -> None:
     had |= {name: int(x) for name, x in re.findall(r'"(bins|full)":(\d+)', start)}
 
 
+def at_a_fixed_rate(folder: Path, points: int, seconds: int = 30) -> tuple[str, str]:
+    """What watching a job costs that has so many points and gets RATE more each second."""
+    settings = Settings(envs=2, frames=16, batch=16, ahead=2, width=8)
+    job = Job(
+        Curriculum.load("key-corridor"), ("mr", "uniform"), seeds=50, frames=10**9, chunk=4,
+        settings=settings, evaluate_every=0,
+    )  # fmt: skip
+    with Store(folder / "job", job) as store:
+        store.begin_session("", 0)
+        for point in range(1, points + 1):
+            write_point(store, point)
+        server = start_server(folder)
+        try:
+            url, had = address(server), {}
+            ask(url, had)  # all there is so far
+            time.sleep(1)
+            before, began = cpu([server.pid]), time.monotonic()
+            for second in range(1, seconds + 1):
+                while point < points + int(second * RATE):
+                    point += 1
+                    write_point(store, point)
+                ask(url, had)
+                time.sleep(max(began + second - time.monotonic(), 0))
+            used = (cpu([server.pid]) - before) / (time.monotonic() - began)
+        finally:
+            server.kill()
+    cores = os.cpu_count() or 1
+    return (
+        f"CPU of mastery watch, {RATE} new points a second after {points:,}",
+        f"{used / cores:.2%} of {cores} cores",
+    )
+
+
+def write_point(store: Store, point: int) -> None:
+    random = np.random.default_rng(point)
+    shape = (1, len(store.job.runs), len(store.job.curriculum))
+    probability = random.dirichlet(np.ones(shape[2]), shape[:2])
+    episodes = random.poisson(2, shape)
+    metrics = Metrics(
+        probability, random.uniform(size=shape), episodes, random.uniform(size=shape) * episodes,
+        np.round(128 * probability).astype(int), progress=random.normal(0, 1e-3, shape),
+    )  # fmt: skip
+    store.record(point * store.job.chunk, point / RATE, metrics)
+
+
+def start_server(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-u", "-m", "mastery", "watch", str(folder), "--port", "0"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def address(server: subprocess.Popen[str]) -> str:
+    assert server.stdout is not None
+    return re.search(r"http\S+", server.stdout.readline())[0]  # type: ignore[index]
+
+
 def watching(folder: Path, turns: int, seconds: float) -> list[tuple[str, str]]:
     directory = folder / "job"
     trainer = subprocess.Popen([sys.executable, "-c", TRAIN, str(directory)])
-    server = subprocess.Popen(
-        [sys.executable, "-u", "-m", "mastery", "watch", str(folder), "--port", "0"],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    server = start_server(folder)
     try:
-        assert server.stdout is not None
-        url = re.search(r"http\S+", server.stdout.readline())[0]  # type: ignore[index]
+        url = address(server)
         while not (directory / "run.db").is_file() or trained(directory)[0] < 100_000:
             time.sleep(1)
             if trainer.poll() is not None:
@@ -245,10 +307,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--rate-only", action="store_true")
     given = parser.parse_args()
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        rows = paper(Path(folder))
-        rows += watching(Path(folder), given.turns, given.seconds)
+        if not given.rate_only:
+            rows += paper(Path(folder))
+            rows += watching(Path(folder), given.turns, given.seconds)
+    for points in (40, 1000):
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(at_a_fixed_rate(Path(folder), points))
     print("| what | measured |\n|---|---:|")
     for what, measured in rows:
         print(f"| {what} | {measured} |")

@@ -3,6 +3,9 @@
 A run directory is read by `job_entry`, small and cheap, and by `job_curves`. (`mastery.paper` makes
 the same of the curves that are kept of its jobs.)
 
+What is made of a job's description is kept under its very text, so there is nothing to forget when
+a directory is replaced.
+
 Curves are thinned by putting 2^k points together, with k as small as the page can take. A point of
 the page that is full never changes, so that a page that follows a training job asks for the last
 one and what comes after it.
@@ -10,9 +13,12 @@ one and what comes after it.
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +32,20 @@ from mastery.errors import MasteryError
 from mastery.page.found import Place, Problem
 from mastery.plot import PALETTE, PROGRAM_COLOURS, task_colours
 from mastery.recipe import Recipe
-from mastery.runs.database import is_training, open_database, read_description, total_frames
+from mastery.runs.database import is_training, open_database, read_text, total_frames
 from mastery.runs.loop import SCORES
-from mastery.runs.results import Results, load_results
+from mastery.runs.results import Curves, has_progress, read_curves, read_solved
 
 POINTS = 240  # of a curve; more cannot be told apart
 FEWEST = 24  # of a curve, however many there are
 CELLS = 400_000  # points × runs × tasks of a job, if FEWEST allows
 TASKS = 200  # that are shown, the first in the curriculum's order
+KEPT = 64  # jobs of which it is kept what follows from their descriptions
 
 Floats = NDArray[np.float64]
 Entry = dict[str, Any]
+Numbers = Callable[[Floats], Any]  # an array (points, runs, tasks) as it is sent
+Runs = tuple[tuple[str, str, int], ...]  # of each run its label, program and seed
 
 
 def index(entries: Sequence[Entry], problems: Sequence[Problem], live: bool) -> dict[str, Any]:
@@ -51,11 +60,15 @@ def index(entries: Sequence[Entry], problems: Sequence[Problem], live: bool) -> 
     }
 
 
-def job_entry(place: Place) -> Entry:
-    """A run directory: what it trains, and how it stands."""
+def job_entry(place: Place, locked: bool | None = None) -> Entry:
+    """A run directory: what it trains, and how it stands.
+
+    locked: whether a process holds it, if that is known.
+    """
     with open_database(place.path) as db:
-        job, created, ended = read_description(place.path, db)
-        runs = db.execute("SELECT label, program, seed FROM runs ORDER BY run").fetchall()
+        text, created, ended = read_text(place.path, db)
+        job = _described(text)
+        runs = tuple(db.execute("SELECT label, program, seed FROM runs ORDER BY run"))
         chunks = db.execute(
             "SELECT step, frames, seconds FROM chunks ORDER BY step DESC LIMIT 20"
         ).fetchall()
@@ -64,56 +77,149 @@ def job_entry(place: Place) -> Entry:
         ).fetchall()
         (points,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         (tested,) = db.execute("SELECT coalesce(max(step), 0) FROM evaluation").fetchone()
-        notes = _notes(db, len(job["curriculum"]["names"]))
+        fixed = _fixed(text, runs)
+        notes = _notes(db, job.count)
         checkpoint = _checkpoint(place.path, db)
     step, frames, _ = chunks[0] if chunks else (0, 0, 0.0)
-    training = ended is None and is_training(place.path)
+    training = ended is None and (is_training(place.path) if locked is None else locked)
     return {
         "key": place.key,
         "name": place.name,
         "path": str(place.path),
-        "version": f"{len(sessions)}.{step}.{tested}",
-        **what(Curriculum.from_dict(_first_tasks(job["curriculum"])), job["curriculum"], runs),
-        "unit": job["unit"],
-        "score": SCORES[job["unit"]],
+        "version": f"{created}.{len(sessions)}.{step}.{tested}",
+        **fixed,
         "state": "training" if training else "finished" if ended else "stopped",
         "ended": ended,
         "created": created,
         "frames": frames,
-        "total": total_frames(job),
         "points": points,
         "seconds": chunks[0][2] if chunks else 0.0,
         "speed": _speed(chunks, len(runs), sessions[-1][1] if sessions else 0),
         "checkpoint": checkpoint,
         "sessions": [_session(*session) for session in sessions],
-        "settings": job["settings"],
-        "clips": job["environments"] != "addition" and checkpoint is not None,
+        "clips": not job.addition and checkpoint is not None,
         "notes": notes,
     }
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What follows from the description of a job, which hardly ever changes."""
+
+    count: int  # of tasks
+    tasks: int  # of these, that are shown
+    chunk: int  # updates from point to point
+    span: float  # of the returns
+    addition: bool
+
+
+@lru_cache(maxsize=KEPT)
+def _described(text: str) -> _Job:
+    job = json.loads(text)
+    curriculum = Curriculum.from_dict(_first_tasks(job["curriculum"]))
+    return _Job(
+        count=len(job["curriculum"]["names"]),
+        tasks=len(curriculum),
+        chunk=int(job["chunk"]),
+        span=span_of(curriculum),
+        addition=job["environments"] == "addition",
+    )
+
+
+@lru_cache(maxsize=KEPT)
+def _fixed(text: str, runs: Runs) -> Entry:
+    """The part of an entry that follows from the description and the runs."""
+    job = json.loads(text)
+    curriculum = Curriculum.from_dict(_first_tasks(job["curriculum"]))
+    return {
+        **what(curriculum, job["curriculum"], runs),
+        "unit": job["unit"],
+        "score": SCORES[job["unit"]],
+        "total": total_frames(job),
+        "settings": job["settings"],
+    }
+
+
+def as_lists(x: Floats) -> Any:
+    """Numbers by run, task and point: small when it is packed with others, but slow to write."""
+    return np.moveaxis(x, 0, 2).tolist()
+
+
+def as_bytes(x: Floats) -> Any:
+    """The same numbers, in a tenth of the time."""
+    ordered = np.ascontiguousarray(np.moveaxis(x, 0, 2), "<f8")
+    return {"shape": ordered.shape, "float64": base64.b64encode(ordered.tobytes()).decode()}
+
+
+class Tail:
+    """Points that are put together with those to come: kept, they are read once, not each time.
+
+    They are dropped if they are not those of the directory any more: if it was replaced, or the job
+    went on from before.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[object, int, Curves] | None = None  # of what, after which update
+
+    def read(
+        self, db: sqlite3.Connection, which: object, runs: int, tasks: int, after: int
+    ) -> Curves:
+        """The points after an update, those that are kept and those in the database."""
+        if self._kept is not None:
+            of, begin, kept = self._kept
+            if of == which and begin <= after <= kept.steps[-1] and _is_written(db, kept):
+                later = read_curves(db, runs, tasks, after=int(kept.steps[-1]))
+                return kept.after(after).then(later)
+        return read_curves(db, runs, tasks, after)
+
+    def keep(self, which: object, curves: Curves, after: int) -> None:
+        """Those after an update, if there are any."""
+        rest = curves.after(after)
+        self._kept = (which, after, rest) if len(rest.steps) else None
+
+
+def _is_written(db: sqlite3.Connection, curves: Curves) -> bool:
+    """Whether the last point is that of the database. Its time is a clock's, so it tells."""
+    row = db.execute("SELECT seconds FROM chunks WHERE step = ?", (int(curves.steps[-1]),))
+    return bool(row.fetchone() == (float(curves.seconds[-1]),))
+
+
 def job_curves(
-    place: Place, bins: int | None = None, since: int = 0, sessions: int | None = None
+    place: Place,
+    bins: int | None = None,
+    since: int = 0,
+    sessions: int | None = None,
+    numbers: Numbers = as_lists,
+    tail: Tail | None = None,
 ) -> dict[str, Any]:
     """The curves of a run directory, or of those what is new.
 
     bins, since, sessions: what the page has: so many points put together as a power of two, full
-    points, and calls of `train`. If any of them has changed, everything is given.
+    points, and calls of `train`. If any of them has changed, everything is given. tail: for who
+    asks again and again.
     """
-    path = place.path
-    with open_database(path) as db:
-        job, _, _ = read_description(path, db)
-        (points,) = db.execute("SELECT count(*) FROM chunks").fetchone()
+    tail = tail or Tail()
+    with open_database(place.path) as db:
+        text, created, _ = read_text(place.path, db)
+        job = _described(text)
         (runs,) = db.execute("SELECT count(*) FROM runs").fetchone()
+        (points,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         (calls,) = db.execute("SELECT count(*) FROM sessions").fetchone()
-    k = fitting_bins(points, runs, min(len(job["curriculum"]["names"]), TASKS))
-    if bins != k or sessions != calls or not 0 <= since <= points >> k:
-        since = 0
-    chunk = int(job["chunk"])
-    results = load_results(path, after=(since << k) * chunk, tasks=TASKS)
-    full = since + (len(results.steps) >> k)
-    whole = thin(results, chunk, k)
-    return {"bins": k, "from": since, "full": full, "sessions": calls, **whole}
+        k = fitting_bins(points, runs, job.tasks)
+        if bins != k or sessions != calls or not 0 <= since <= points >> k:
+            since = 0
+        which = (text, created, calls)
+        curves = tail.read(db, which, runs, job.tasks, after=(since << k) * job.chunk)
+        solved = read_solved(db, runs) if job.addition else None
+    full = since + (len(curves.steps) >> k)
+    tail.keep(which, curves, after=(full << k) * job.chunk)
+    return {
+        "bins": k,
+        "from": since,
+        "full": full,
+        "sessions": calls,
+        **document(*thin(curves, job.chunk, k), solved, job.span, numbers),
+    }
 
 
 def fitting_bins(points: int, runs: int, tasks: int) -> int:
@@ -125,29 +231,30 @@ def fitting_bins(points: int, runs: int, tasks: int) -> int:
     return k
 
 
-def thin(results: Results, chunk: int, k: int) -> dict[str, Any]:
+Tests = dict[str, tuple[NDArray[np.int64], Floats]]  # by policy: frames, returns
+
+
+def thin(curves: Curves, chunk: int, k: int) -> tuple[NDArray[np.int64], dict[str, Floats], Tests]:
     """2^k points in one: means and sums over them, mastery and progress as they are at its end."""
-    bins = (results.steps // chunk - 1) >> k
+    bins = (curves.steps // chunk - 1) >> k
     starts = np.flatnonzero(np.diff(bins, prepend=-1))
     ends = np.append(starts[1:], len(bins))[: len(starts)] - 1
 
     def total(x: NDArray[Any]) -> NDArray[Any]:
         return np.add.reduceat(x, starts, axis=0) if len(starts) else x
 
-    episodes, played = total(results.episodes), total(results.played)
-    gained = total(np.where(results.episodes > 0, results.returns * results.episodes, 0.0))
+    episodes, played = total(curves.episodes), total(curves.played)
+    gained = total(np.where(curves.episodes > 0, curves.returns * curves.episodes, 0.0))
     count = total(np.ones((len(bins), 1, 1)))
     found = {
-        "probability": total(results.probability) / count,
+        "probability": total(curves.probability) / count,
         "share": played / np.maximum(played.sum(axis=2, keepdims=True), 1),
-        "mastery": results.mastery[ends],
-        "progress": results.progress[ends],
+        "mastery": curves.mastery[ends],
+        "progress": curves.progress[ends],
         "returns": np.where(episodes > 0, gained / np.maximum(episodes, 1), np.nan),
     }
-    solved = None if results.solved is None else results.solved.tolist()
-    tests = {p: (e.frames, e.returns) for p, e in results.evaluations.items() if len(e.frames)}
-    curriculum = results.curriculum
-    return document(results.frames[ends], found, tests, solved, span_of(curriculum))
+    tests = {p: (e.frames, e.returns) for p, e in curves.evaluations.items() if len(e.frames)}
+    return curves.frames[ends], found, tests
 
 
 def to_json(document: Mapping[str, Any]) -> str:
@@ -215,8 +322,7 @@ def _notes(db: sqlite3.Connection, tasks: int) -> list[str]:
     notes = []
     if tasks > TASKS:
         notes.append(f"The first {TASKS} of {tasks:,} tasks are shown; shares are among these.")
-    columns = [row[1] for row in db.execute("PRAGMA table_info(training)")]
-    if "progress" not in columns:
+    if not has_progress(db):
         notes.append(NO_PROGRESS)
     return notes
 
@@ -258,9 +364,10 @@ def span_of(curriculum: Curriculum) -> float:
 def document(
     frames: NDArray[np.int64],
     found: Mapping[str, Floats],
-    tests: Mapping[str, tuple[NDArray[np.int64], Floats]],
-    solved: list[float] | None,
+    tests: Tests,
+    solved: Floats | None,
     span: float,
+    numbers: Numbers = as_lists,
 ) -> dict[str, Any]:
     """Rounded, and by run, task and point, as the page reads it."""
     digits = int(np.clip(3 - np.floor(np.log10(span)), 0, 12))
@@ -274,17 +381,13 @@ def document(
     known = {name: x for name, x in rounded.items() if not np.isnan(x).all() or name != "progress"}
     return {
         "frames": frames.tolist(),
-        "solved": solved,
-        **{name: _by_run(x) for name, x in known.items()},
+        "solved": None if solved is None else [None if np.isnan(x) else float(x) for x in solved],
+        **{name: numbers(x) for name, x in known.items()},
         "evaluations": {
-            policy: {"frames": when.tolist(), "returns": _by_run(np.round(scores, digits))}
+            policy: {"frames": when.tolist(), "returns": numbers(np.round(scores, digits))}
             for policy, (when, scores) in tests.items()
         },
     }
-
-
-def _by_run(x: Floats) -> Any:
-    return np.moveaxis(x, 0, 2).tolist()
 
 
 def _significant(x: Floats, digits: int = 4) -> Floats:

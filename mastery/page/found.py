@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from mastery.errors import MasteryError
@@ -17,7 +18,7 @@ class Place:
     path: Path
     name: str  # its own if that is the only one, or else the whole path
 
-    @property
+    @cached_property
     def key(self) -> str:
         return hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:12]
 
@@ -66,7 +67,7 @@ def find_places(folders: Iterable[Path]) -> tuple[list[Place], list[Problem]]:
                 problems.append(Problem(str(path), text))
             else:
                 paths.setdefault(path.resolve(), path)
-    names = [path.resolve().name for path in paths.values()]
+    names = [real.name for real in paths]
     return [
         Place(path, name if names.count(name) == 1 else str(path))
         for path, name in zip(paths.values(), names, strict=True)
@@ -76,8 +77,9 @@ def find_places(folders: Iterable[Path]) -> tuple[list[Place], list[Problem]]:
 def leads_out(path: Path, folder: Path) -> bool:
     """Whether a run directory, or what is read of it, lies outside of this folder."""
     root = folder.resolve()
-    read = [path, path / "run.db", path / "run.db-wal", path / "lock", path / "checkpoints"]
-    return not all(p.resolve().is_relative_to(root) for p in read)
+    inside = (path / name for name in ("run.db", "run.db-wal", "lock", "checkpoints"))
+    links = [p for p in inside if p.is_symlink()]
+    return not all(p.resolve().is_relative_to(root) for p in (path, *links))
 
 
 def _children(folder: Path) -> list[Path]:

@@ -49,6 +49,7 @@ class Watched:
         self._read = 0.0  # when
         self._places: dict[str, Place] = {}
         self._entries: dict[Place, tuple[Any, data.Entry | Problem]] = {}
+        self._tails: dict[Place, data.Tail] = {}
         self._index, self._tag = b"", ""
         self._clips: OrderedDict[tuple[Any, ...], dict[str, str]] = OrderedDict()
 
@@ -64,6 +65,7 @@ class Watched:
         places, problems = find_places(self._folders)
         self._places = {place.key: place for place in places}
         self._entries = {p: self._entry(p) for p in places}
+        self._tails = {p: self._tails.get(p) or data.Tail() for p in places}
         found = [entry for _, entry in self._entries.values()]
         problems += [entry for entry in found if isinstance(entry, Problem)]
         entries = [entry for entry in found if not isinstance(entry, Problem)]
@@ -76,7 +78,7 @@ class Watched:
         if before is not None and before[0] == now:
             return before
         try:
-            return now, data.job_entry(place)
+            return now, data.job_entry(place, locked=now[0])
         except MasteryError as error:
             return now, Problem(str(place.path), str(error))
 
@@ -88,7 +90,12 @@ class Watched:
         asked = {name: int(v[0]) for name, v in parse_qs(query).items() if v[0].isdecimal()}
         try:
             return data.job_curves(
-                place, asked.get("bins"), asked.get("from", 0), asked.get("sessions")
+                place,
+                asked.get("bins"),
+                asked.get("from", 0),
+                asked.get("sessions"),
+                data.as_bytes,
+                self._tails.get(place),
             )
         except MasteryError as error:
             return {"error": str(error)}
@@ -153,6 +160,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "mastery", ""
     timeout = 60  # seconds, for a connection that says nothing
+    wbufsize = -1  # what is said is sent at once, head and body
 
     def do_GET(self) -> None:
         if not self.server.knows(self.headers.get("Host", "")):
@@ -189,10 +197,8 @@ class Handler(BaseHTTPRequestHandler):
     def _send_found(self, found: dict[str, Any] | None) -> None:
         if found is None:
             self._say(HTTPStatus.NOT_FOUND, "there is no such job")
-        elif "error" in found or "gif" in found:
-            self._send(*_json(json.dumps(found).encode()))
         else:
-            self._send(*_json(data.to_json(found).encode()))
+            self._send(*_json(json.dumps(found, separators=(",", ":")).encode()))
 
     def _say(self, status: HTTPStatus, text: str) -> None:
         self._send(text.encode(), "text/plain; charset=utf-8", status=status)
@@ -251,8 +257,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _signature(path: Path) -> Any:
-    """What differs if anything has changed in a run directory."""
+def _signature(path: Path) -> tuple[Any, ...]:
+    """Whether a process holds a run directory, and what differs if anything in it has changed."""
     found: list[Any] = [is_training(path)]
     for name in ("run.db", "run.db-wal"):
         try:

@@ -72,7 +72,7 @@ def kept_curves(kept: Curves) -> dict[str, Any]:
         for policy, scores in (("greedy", kept.greedy), ("sampled", kept.sampled))
         if not np.isnan(scores).all()
     }
-    solved = None if np.isnan(kept.solved).all() else kept.solved.tolist()
+    solved = None if np.isnan(kept.solved).all() else kept.solved
     span = span_of(Curriculum.load(kept.about["curriculum"]))
     return {
         "bins": 0,

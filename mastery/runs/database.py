@@ -62,6 +62,12 @@ def read_description(
     directory: Path, db: sqlite3.Connection
 ) -> tuple[dict[str, Any], str, str | None]:
     """The job as `Job.to_dict` gives it, when it was created, and why it is over, if it is."""
+    text, created, ended = read_text(directory, db)
+    return json.loads(text), created, ended
+
+
+def read_text(directory: Path, db: sqlite3.Connection) -> tuple[str, str, str | None]:
+    """The same, with the job as it is written: JSON."""
     try:
         row = db.execute("SELECT format, job, created, ended FROM job").fetchone()
     except sqlite3.OperationalError:
@@ -73,7 +79,7 @@ def read_description(
             f"{directory} is of format {row[0]}, and this mastery reads formats "
             f"{' and '.join(map(str, READABLE))}; use the release that wrote it"
         )
-    return json.loads(row[1]), row[2], row[3]
+    return row[1], row[2], row[3]
 
 
 def total_frames(job: Mapping[str, Any]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,15 +53,9 @@ class Session(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
-    """A job and its curves."""
+class Curves:
+    """The points of a job, and its evaluations."""
 
-    directory: Path
-    curriculum: Curriculum
-    labels: tuple[str, ...]  # of each run: its program, and the settings in which it differs
-    programs: tuple[str, ...]  # of each run
-    changes: tuple[Mapping[str, float], ...]  # of each run: the settings in which it differs
-    seeds: tuple[int, ...]  # of each run
     steps: Ints  # (points,): updates of each run, up to the point
     frames: Ints  # (points,): frames of each run, up to the point
     seconds: Floats  # (points,): of training, all runs together
@@ -72,6 +66,43 @@ class Results:
     episodes: Ints
     played: Ints  # frames of each task
     evaluations: Mapping[str, Evaluations]  # by policy: greedy and sampled
+
+    def after(self, step: int) -> Curves:
+        """What came after an update."""
+        first = int(np.searchsorted(self.steps, step, "right"))
+        frames = self.frames[first - 1] if first else -1
+        arrays = {name: x[first:].copy() for name, x in self._arrays().items()}
+        evaluations = {
+            policy: Evaluations._make(x[e.frames > frames] for x in e)
+            for policy, e in self.evaluations.items()
+        }
+        return Curves(**arrays, evaluations=evaluations)
+
+    def then(self, later: Curves) -> Curves:
+        """With what came later."""
+        new = later._arrays()
+        arrays = {name: _joined(x, new[name]) for name, x in self._arrays().items()}
+        evaluations = {
+            policy: Evaluations(*map(_joined, e, later.evaluations[policy]))
+            for policy, e in self.evaluations.items()
+        }
+        return Curves(**arrays, evaluations=evaluations)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """By their names, each with the points as its first axis."""
+        return {f.name: getattr(self, f.name) for f in fields(Curves) if f.name != "evaluations"}
+
+
+@dataclass(frozen=True, eq=False)
+class Results(Curves):
+    """A job and its curves."""
+
+    directory: Path
+    curriculum: Curriculum
+    labels: tuple[str, ...]  # of each run: its program, and the settings in which it differs
+    programs: tuple[str, ...]  # of each run
+    changes: tuple[Mapping[str, float], ...]  # of each run: the settings in which it differs
+    seeds: tuple[int, ...]  # of each run
     solved: Floats | None  # (runs,): frames until everything was learned, NaN if it is not yet;
     # None where that is not judged
     job: Mapping[str, Any]  # as `Job.to_dict` gives it
@@ -119,50 +150,20 @@ def load_results(directory: str | Path, after: int = 0, tasks: int | None = None
     with open_database(directory) as db:
         job, created, ended = read_description(directory, db)
         curriculum = Curriculum.from_dict(job["curriculum"])
-        shown = min(tasks or len(curriculum), len(curriculum))
-        some = f"step > {int(after)} AND task < {shown}"
-        beta = "progress" if _has_progress(db) else "NULL"
         runs = db.execute("SELECT label, program, seed, changes FROM runs ORDER BY run").fetchall()
-        steps, frames, seconds = columns(
-            db,
-            f"SELECT step, frames, seconds FROM chunks WHERE step > {int(after)} ORDER BY step",
-            "iif",
-        )
-        probability, mastery, progress, returns, episodes, played = (
-            x.reshape(len(steps), len(runs), shown)
-            for x in columns(
-                db,
-                f"SELECT probability, mastery, {beta}, return, episodes, frames FROM training "
-                f"WHERE {some} ORDER BY step, run, task",
-                "ffffii",
-            )
-        )
-        solved = np.full(len(runs), np.nan)
-        for run, when in db.execute("SELECT run, frames FROM solved"):
-            solved[run] = when
+        shown = min(tasks or len(curriculum), len(curriculum))
         sessions = db.execute(
             "SELECT started, step, command, versions, hardware FROM sessions ORDER BY rowid"
         ).fetchall()
         return Results(
+            **vars(read_curves(db, len(runs), shown, after)),
             directory=directory,
             curriculum=curriculum,
             labels=tuple(row[0] for row in runs),
             programs=tuple(row[1] for row in runs),
             seeds=tuple(row[2] for row in runs),
             changes=tuple(json.loads(row[3]) for row in runs),
-            steps=steps,
-            frames=frames,
-            seconds=seconds,
-            probability=probability,
-            mastery=mastery,
-            progress=progress,
-            returns=returns,
-            episodes=episodes,
-            played=played,
-            evaluations={
-                policy: _evaluations(db, policy, some, len(runs), shown) for policy in POLICIES
-            },
-            solved=solved if job["environments"] == "addition" else None,
+            solved=read_solved(db, len(runs)) if job["environments"] == "addition" else None,
             job=job,
             sessions=tuple(
                 Session(started, step, command, json.loads(versions), json.loads(hardware))
@@ -172,6 +173,39 @@ def load_results(directory: str | Path, after: int = 0, tasks: int | None = None
             ended=ended,
             training=is_training(directory),
         )
+
+
+def read_curves(db: sqlite3.Connection, runs: int, tasks: int, after: int = 0) -> Curves:
+    """Of so many tasks, the first ones, the points after an update."""
+    some = f"step > {int(after)} AND task < {int(tasks)}"
+    beta = "progress" if has_progress(db) else "NULL"
+    steps, frames, seconds = columns(
+        db,
+        f"SELECT step, frames, seconds FROM chunks WHERE step > {int(after)} ORDER BY step",
+        "iif",
+    )
+    probability, mastery, progress, returns, episodes, played = (
+        x.reshape(len(steps), runs, tasks)
+        for x in columns(
+            db,
+            f"SELECT probability, mastery, {beta}, return, episodes, frames FROM training "
+            f"WHERE {some} ORDER BY step, run, task",
+            "ffffii",
+        )
+    )
+    evaluations = {policy: _evaluations(db, policy, some, runs, tasks) for policy in POLICIES}
+    return Curves(
+        steps, frames, seconds, probability, mastery, progress, returns, episodes, played,
+        evaluations,
+    )  # fmt: skip
+
+
+def read_solved(db: sqlite3.Connection, runs: int) -> Floats:
+    """The frames until each run had learned everything; NaN if it has not yet."""
+    solved = np.full(runs, np.nan)
+    for run, when in db.execute("SELECT run, frames FROM solved"):
+        solved[run] = when
+    return solved
 
 
 @dataclass(frozen=True)
@@ -251,7 +285,11 @@ def _final(db: sqlite3.Connection) -> list[float]:
     return [float(mean) for (mean,) in rows]
 
 
-def _has_progress(db: sqlite3.Connection) -> bool:
+def _joined(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate((a, b))
+
+
+def has_progress(db: sqlite3.Connection) -> bool:
     return any(row[1] == "progress" for row in db.execute("PRAGMA table_info(training)"))
 
 

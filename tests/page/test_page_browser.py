@@ -688,6 +688,20 @@ def test_a_point_is_on_the_page_within_two_seconds_of_its_commit(tmp_path, visit
             assert m == pytest.approx([x for (x,) in rows], abs=1e-4)
 
 
+def test_a_job_that_takes_the_place_of_another_is_not_mixed_with_it(tmp_path, visit):
+    write_job(tmp_path / "job", points=6, ended=None)
+    with serving(Server([tmp_path / "job"], port=0)) as server:
+        page = visit(server.url)
+        write_job(tmp_path / "other", points=9, ended=None)
+        with sqlite3.connect(tmp_path / "other" / "run.db") as db:
+            db.execute("UPDATE training SET mastery = 0.125")
+            db.execute("UPDATE job SET created = '2001-01-01 00:00:00 UTC'")
+        (tmp_path / "job").rename(tmp_path / "old")
+        (tmp_path / "other").rename(tmp_path / "job")
+        until(page, "[...page.curves.values()][0].frames.length === 9", timeout=5000)
+        assert page.evaluate("[...page.curves.values()][0].mastery[1][2]") == [0.125] * 9
+
+
 def test_when_the_server_ends_the_page_says_so(job, visit):
     process = start("watch", job, "--port", 0)
     url = re.search(r"http\S+", process.stdout.readline())[0]

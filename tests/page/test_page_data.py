@@ -1,7 +1,9 @@
 """A run directory as data for the page: compared with run.db by SQL, and thinned without a loss
 that matters."""
 
+import base64
 import json
+import shutil
 import sqlite3
 
 import numpy as np
@@ -10,7 +12,7 @@ from made_jobs import add_point, chain, make_job, write_job
 
 from mastery import MasteryError
 from mastery.page import data
-from mastery.page.data import POINTS, TASKS, fitting_bins, job_curves, job_entry
+from mastery.page.data import POINTS, TASKS, Tail, fitting_bins, job_curves, job_entry
 from mastery.page.found import Place, find_places
 from mastery.runs.store import Store
 
@@ -75,7 +77,8 @@ def test_what_is_put_together_is_as_by_sql(tmp_path):
     assert curves["frames"][-1] == 2 * 16 * (POINTS + 31)
 
 
-def test_a_page_that_follows_a_job_has_in_the_end_what_one_that_comes_late_has(tmp_path):
+@pytest.mark.parametrize("tail", [None, Tail()], ids=["read anew", "kept"])
+def test_a_page_that_follows_a_job_has_in_the_end_what_one_that_comes_late_has(tmp_path, tail):
     """It asks for what is new, from its last full point on, while 2^k becomes larger."""
     random, points = np.random.default_rng(1), POINTS + 40
     with Store(tmp_path / "job", make_job(seeds=1, points=points)) as store:
@@ -87,7 +90,7 @@ def test_a_page_that_follows_a_job_has_in_the_end_what_one_that_comes_late_has(t
             if point % 7 and point < points:
                 continue
             asked = (had["bins"], had["full"], had["sessions"])
-            news = job_curves(place(tmp_path / "job"), *asked)
+            news = job_curves(place(tmp_path / "job"), *asked, tail=tail)
             if news["from"]:
                 assert len(news["frames"]) <= 8
                 upto = news["from"]
@@ -109,6 +112,126 @@ def _joined(old, new, upto):
     if not isinstance(new[0], list):
         return old[:upto] + new
     return [_joined(a, b, upto) for a, b in zip(old, new, strict=True)]
+
+
+class Follower:
+    """Who asks for what is new, and compares it with what is read without anything kept."""
+
+    def __init__(self, path):
+        self.path, self.tail, self.asked = path, Tail(), (None, 0, None)
+
+    def look(self):
+        found = job_curves(place(self.path), *self.asked, tail=self.tail)
+        assert data.to_json(found) == data.to_json(job_curves(place(self.path), *self.asked))
+        self.asked = (found["bins"], found["full"], found["sessions"])
+        return found
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(data, "POINTS", 4)  # so that points are soon put together
+
+
+def test_each_point_of_a_job_that_is_followed_is_read_once(tmp_path, few, monkeypatch):
+    random, read = np.random.default_rng(1), []
+
+    def counted(*given, **named):
+        read.append(read_curves(*given, **named))
+        return read[-1]
+
+    read_curves, tail, asked = data.read_curves, Tail(), (None, 0, None)
+    monkeypatch.setattr(data, "read_curves", counted)
+    with Store(tmp_path / "job", make_job(seeds=1, points=32)) as store:
+        store.begin_session("", 0)
+        for point in range(1, 33):
+            add_point(store, point, 32, random)
+            if point < 17:
+                continue  # from then on eight points are one
+            found = job_curves(place(tmp_path / "job"), *asked, tail=tail)
+            asked = (found["bins"], found["full"], found["sessions"])
+    assert [len(curves.steps) for curves in read] == [17] + [1] * 15
+
+
+def test_points_that_were_taken_back_are_not_kept(tmp_path, few):
+    """As when a job is killed, and goes on from its last checkpoint."""
+    random, follower = np.random.default_rng(1), Follower(tmp_path / "job")
+    with Store(tmp_path / "job", make_job(seeds=1, points=32)) as store:
+        store.begin_session("", 0)
+        for point in range(1, 24):
+            add_point(store, point, 32, random)
+            follower.look()
+        assert follower.asked == (3, 2, 1)  # and seven points that wait for the eighth
+        store._take_back(21)
+        assert len(follower.look()["frames"]) == 1
+        store.begin_session("", 21)
+        assert follower.look()["from"] == 0
+        for point in range(22, 33):
+            add_point(store, point, 32, random)
+            follower.look()
+        store._take_back(26)
+        for point in range(27, 32):  # all of it between two looks, and without a session
+            add_point(store, point, 64, random)
+        store._db.execute("UPDATE chunks SET seconds = seconds + 0.25 WHERE step > 26")
+        follower.look()
+
+
+def test_points_of_a_directory_that_was_replaced_are_not_kept(tmp_path, few):
+    path = write_job(tmp_path / "job", make_job(seeds=1, points=32), points=23, ended=None)
+    follower = Follower(path)
+    follower.look()
+    shutil.rmtree(path)
+    write_job(path, make_job(chain(7), ("mr",), seeds=4, points=32), points=23, ended=None)
+    assert len(follower.look()["mastery"][0]) == 7
+    shutil.rmtree(path)
+    write_job(path, make_job(chain(7), ("mr",), seeds=4, points=32), points=23, ended=None)
+    with sqlite3.connect(path / "run.db") as db:
+        db.execute("UPDATE chunks SET seconds = seconds * 1.01")  # it takes another time
+        db.execute("UPDATE training SET mastery = 0.125")
+    assert follower.look()["mastery"][0][0] == [0.125]
+
+
+def test_a_page_that_is_behind_another_is_told_what_it_has_not(tmp_path, few):
+    ahead = Follower(write_job(tmp_path / "job", make_job(seeds=1, points=32), points=23))
+    ahead.look()
+    behind = Follower(ahead.path)
+    behind.tail, behind.asked = ahead.tail, (3, 1, 1)
+    assert len(behind.look()["frames"]) == 2
+
+
+def test_what_is_kept_of_a_description_is_that_of_the_description(tmp_path):
+    path = write_job(tmp_path / "job", make_job(seeds=1, points=3), points=3)
+    assert job_entry(place(path))["total"] == 3 * 16
+    with Store(path) as store:
+        store.change(make_job(seeds=1, points=9))
+    assert job_entry(place(path))["total"] == 9 * 16
+    shutil.rmtree(path)
+    write_job(path, make_job(chain(5), ("uniform",), seeds=2, points=3), points=3)
+    entry = job_entry(place(path))
+    assert entry["curriculum"]["tasks"] == [f"t{i}" for i in range(5)]
+    assert [program["label"] for program in entry["programs"]] == ["uniform"]
+    assert entry["runs"] == [[0, 0], [0, 1]]
+    with sqlite3.connect(path / "run.db") as db:
+        db.execute("UPDATE job SET job = '{}'")
+    with pytest.raises(MasteryError, match="damaged"):
+        job_entry(place(path))
+    with pytest.raises(MasteryError, match="damaged"):
+        job_curves(place(path))
+
+
+def test_bytes_are_the_same_numbers(job):
+    plain, packed = job_curves(place(job)), job_curves(place(job), numbers=data.as_bytes)
+    json.dumps(packed, allow_nan=False)  # it is JSON
+    for name in ("probability", "share", "mastery", "progress", "returns"):
+        np.testing.assert_array_equal(_unpacked(packed[name]), plain[name])
+    for policy, tests in plain["evaluations"].items():
+        np.testing.assert_array_equal(
+            _unpacked(packed["evaluations"][policy]["returns"]), tests["returns"]
+        )
+    assert np.isnan(plain["returns"]).any()
+
+
+def _unpacked(sent):
+    return np.frombuffer(base64.b64decode(sent["float64"]), "<f8").reshape(sent["shape"])
 
 
 def test_a_page_is_never_too_large():

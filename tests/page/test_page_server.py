@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from made_jobs import make_job, write_job
+from made_jobs import chain, make_job, write_job
 
 from mastery import MasteryError
 from mastery.page.server import POLICY, Server, is_loopback, open_server
@@ -86,6 +87,38 @@ def test_what_has_not_changed_is_not_sent_again(server):
     tag = ask(server, "/index.json")[1]["ETag"]
     status, headers, body = ask(server, "/index.json", If_None_Match=tag)
     assert (status, body, headers["ETag"]) == (304, b"", tag)
+
+
+def test_jobs_that_come_go_and_are_replaced(tmp_path):
+    def names():
+        time.sleep(0.5)
+        return [job["name"] for job in index(server)["jobs"]]
+
+    with serving(Server([tmp_path], port=0)) as server:
+        assert names() == []
+        write_job(tmp_path / "a", make_job(seeds=1, points=6), points=6)
+        assert names() == ["a"]
+        (old,) = index(server)["jobs"]
+        curves = f"/curves/{old['key']}"
+        assert len(json.loads(ask(server, curves)[2])["frames"]) == 6
+        shutil.rmtree(tmp_path / "a")
+        write_job(tmp_path / "a", make_job(chain(5), seeds=2, points=3), points=3)
+        write_job(tmp_path / "b", make_job(seeds=1, points=2), points=2)
+        assert names() == ["a", "b"]
+        new, _ = index(server)["jobs"]
+        assert new["key"] == old["key"]
+        assert new["version"] != old["version"]
+        assert len(new["curriculum"]["tasks"]) == 5
+        assert new["runs"] == [[0, 0], [0, 1], [1, 0], [1, 1]]
+        found = json.loads(ask(server, f"{curves}?bins=0&from=6&sessions=1")[2])
+        assert (found["from"], len(found["frames"])) == (0, 3)
+        assert found["mastery"]["shape"] == [4, 5, 3]
+        (tmp_path / "a" / "run.db").write_text("not a database")
+        assert names() == ["b"]
+        assert "damaged" in json.loads(ask(server, curves)[2])["error"]
+        shutil.rmtree(tmp_path / "a")
+        assert names() == ["b"]
+        assert ask(server, curves)[0] == 404
 
 
 PATHS = [

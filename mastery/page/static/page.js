@@ -24,11 +24,12 @@ async function begin() {
 async function readCurves() {
   page.trouble = '';
   await Promise.all(groupJobs().filter((job) => page.jobs.has(job.key)).map(async (job) => {
-    const had = page.curves.get(job.key);
+    let had = page.curves.get(job.key);
     if (had && had.version === job.version) return;
+    if (had && had.created !== job.created) had = null;  // another job, in a directory of that name
     try {
       const found = await page.source.curves(job, had);
-      page.curves.set(job.key, { ...found, version: job.version });
+      page.curves.set(job.key, { ...found, version: job.version, created: job.created });
     } catch (error) {
       page.trouble = `${job.name} cannot be read: ${error.message}`;
     }

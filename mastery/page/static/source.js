@@ -33,6 +33,8 @@ const serverSource = {
     const query = had ? `?bins=${had.bins}&from=${had.full}&sessions=${had.sessions}` : '';
     const news = await (await fetch(`curves/${job.key}${query}`, { cache: 'no-store' })).json();
     if (news.error) throw new Error(news.error);
+    for (const name of METRICS) if (news[name]) news[name] = numbers(news[name]);
+    for (const given of Object.values(news.evaluations)) given.returns = numbers(given.returns);
     return news.from === 0 ? news : joined(had, news);
   },
   async clip(job, task, run) {
@@ -46,6 +48,15 @@ async function unpack(name) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Response(stream).json();
+}
+
+// Numbers by run, task and point as `mastery watch` sends them: bytes, and NaN where there is none.
+function numbers({ shape: [runs, tasks, points], float64 }) {
+  const text = atob(float64), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  const all = Array.from(new Float64Array(bytes.buffer), (x) => (Number.isNaN(x) ? null : x));
+  const curve = (i) => all.slice(i * points, (i + 1) * points);
+  return Array.from({ length: runs }, (_, run) => Array.from({ length: tasks }, (_, task) => curve(run * tasks + task)));
 }
 
 // What a page has, up to its last full point, and what came after that.
