@@ -51,7 +51,7 @@ class Part:
     seeds: int = 10
     frames: int = 10_000_000  # or examples
     chunk: int = 10  # updates between two points of the curves
-    small: Mapping[str, Any] = field(default_factory=dict)  # what is other when it is scaled down
+    small: Mapping[str, Any] = field(default_factory=dict)  # fields that are other, scaled down
 
     def job(self, scale: float = 1.0) -> Job:
         """At full size, or with that share of the frames, of the seeds and of the episodes in the
@@ -96,7 +96,24 @@ def _both_agents(name: str, where: str, programs: tuple[str, ...]) -> Experiment
     )
 
 
-_SMALL_ADDITION = {"curriculum": "addition-3", "chunk": 10}
+def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chunk: int) -> Part:
+    """Scaled down it is three digits, and a small network, which learns them in a minute or two."""
+    return Part(
+        name,
+        "addition-9",
+        programs,
+        settings={"batch": batch},
+        seeds=4,
+        frames=frames,
+        chunk=chunk,
+        small={
+            "curriculum": "addition-3",
+            "settings": {"batch": batch, "width": 32},
+            "frames": 4_000_000,
+            "chunk": 1 if batch > 128 else 10,
+        },
+    )
+
 
 ALL = (
     _both_agents(
@@ -120,33 +137,26 @@ ALL = (
         (
             # the paper has mr with 128 examples in a minibatch and Teacher-Student with 1024; that
             # alone may decide, so some of Teacher-Student, the paper's two among them, have 128 too
-            Part(
+            _addition(
                 "addition-128",
-                "addition-9",
                 MASTERING_RATE + SOME_TEACHER_STUDENT + BASELINES,
-                settings={"batch": 128},
-                seeds=4,
+                batch=128,
                 frames=20_000_000,
                 chunk=20,
-                small=_SMALL_ADDITION,
             ),
-            Part(
+            _addition(
                 "addition-1024",
-                "addition-9",
                 TEACHER_STUDENT + BASELINES,
-                settings={"batch": 1024},
-                seeds=4,
+                batch=1024,
                 frames=40_000_000,
-                small=_SMALL_ADDITION,
+                chunk=10,
             ),
-            Part(
+            _addition(
                 "addition-64",
-                "addition-9",
                 ("mr:progress=linreg,distribution=gamax",),
-                settings={"batch": 64},
-                seeds=4,
+                batch=64,
                 frames=20_000_000,
-                small=_SMALL_ADDITION,
+                chunk=10,
             ),
         ),
     ),
