@@ -31,7 +31,7 @@ def test_a_job_scaled_down(tmp_path, name):
     names = [name]
     command = ["paper", *names, "--scale", "0.002", "--out", tmp_path]
     text = mastery(*command)
-    done = "44,800 examples" if name == "addition-64" else "20,480 frames"
+    done = "12,800 examples" if name == "addition-64" else "20,480 frames"
     assert f"{name}: {done} a run are done" in text
     assert f"The page: {tmp_path / 'paper.html'}" in text
     check_page(tmp_path, names)
@@ -45,7 +45,7 @@ def test_a_job_scaled_down(tmp_path, name):
 
 @pytest.mark.slow
 def test_everything_scaled_down(tmp_path):
-    """Ten compiled programs: about a quarter of an hour on two cores."""
+    """Ten compiled programs: some minutes on two cores."""
     mastery("paper", "--scale", "0.01", "--out", tmp_path)
     check_page(tmp_path, list(PARTS))
     assert len(list((tmp_path / "figures").glob("*.svg"))) >= 17
