@@ -6,7 +6,8 @@
 Ours is the whole job as `mastery train addition-9` does it: teacher, examples made on the device,
 tests for the teacher and for validation after each epoch, curves and checkpoints written; only
 compiling is not counted, and told apart. The peer is benchmarks/peers/torch_addition.py: the same
-network and the same tests without a teacher, one run; it is skipped if there is no PyTorch.
+network and the same tests without a teacher, one run. On a GPU there is another beside, which needs
+no PyTorch: benchmarks/peers/cudnn_addition.py, PyTorch's kernels called by JAX.
 """
 
 from __future__ import annotations
@@ -27,15 +28,26 @@ from mastery.learners.addition import Settings
 from mastery.runs.job import Job
 from mastery.runs.machine import use_cores
 
-PEER = Path(__file__).parent / "peers" / "torch_addition.py"
+PEERS = Path(__file__).parent / "peers"
 
 
-def peer(seconds: float, digits: int, batch: int, threads: int | None) -> float:
-    environment = dict(os.environ) | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
+def peer(name: str, seconds: float, digits: int, batch: int, environment: dict[str, str]) -> float:
     options = {"--seconds": seconds, "--digits": digits, "--batch": batch}
-    command = [sys.executable, str(PEER), *(str(x) for pair in options.items() for x in pair)]
+    command = [sys.executable, str(PEERS / name), *(str(x) for o in options.items() for x in o)]
+    environment = dict(os.environ) | environment
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return float(result.stdout)
+
+
+def found_peers() -> dict[str, tuple[str, dict[str, str]]]:
+    """Script and environment of those that can run here; ours is compared with the first."""
+    peers: dict[str, tuple[str, dict[str, str]]] = {}
+    if find_spec("torch") is not None:
+        peers["PyTorch"] = "torch_addition.py", {}
+        peers["PyTorch, one thread"] = "torch_addition.py", {"OMP_NUM_THREADS": "1"}
+    if jax.devices()[0].platform == "gpu":  # our own process holds most of its memory
+        peers["cuDNN"] = "cudnn_addition.py", {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    return peers
 
 
 def main() -> None:
@@ -47,9 +59,10 @@ def main() -> None:
     parser.add_argument("--batch", default="128,1024", help="examples in a minibatch")
     given = parser.parse_args()
     use_cores(os.cpu_count() or 1)
-    device = jax.devices()[0].device_kind
-    print(f"{device}, {os.cpu_count()} cores, {given.digits} digits, {given.runs} runs at once")
-    print(f"{'':30}{'examples/s':>14}{'least … most':>24}{'× PyTorch':>11}{'first chunk':>13}")
+    device, peers = jax.devices()[0], found_peers()
+    base = next(iter(peers), "")
+    print(f"{device.device_kind}, {os.cpu_count()} cores, {given.digits} digits, {given.runs} runs")
+    print(f"{'':30}{'examples/s':>14}{'least … most':>24}{'× ' + base:>11}{'first chunk':>13}")
     for batch in map(int, given.batch.split(",")):
         job = Job(
             Curriculum.load(f"addition-{given.digits}"),
@@ -64,14 +77,13 @@ def main() -> None:
             speed, compiled = ours(job, given.seconds)
             first = first if repeat else compiled
             speeds.setdefault(f"mastery, batch {batch}", []).append(speed)
-            if find_spec("torch") is not None:
-                for threads, name in ((None, ""), (1, ", one thread")):
-                    speed = peer(given.seconds, given.digits, batch, threads)
-                    speeds.setdefault(f"PyTorch, batch {batch}{name}", []).append(speed)
-        base = speeds.get(f"PyTorch, batch {batch}")
+            for name, (script, environment) in peers.items():
+                speed = peer(script, given.seconds, given.digits, batch, environment)
+                speeds.setdefault(f"{name}, batch {batch}", []).append(speed)
         for name, found in speeds.items():
             middle = statistics.median(found)
-            ratio = f"{middle / statistics.median(base):.1f}" if base else ""
+            theirs = speeds.get(f"{base}, batch {batch}")
+            ratio = f"{middle / statistics.median(theirs):.1f}" if theirs else ""
             spread = f"{min(found):,.0f} … {max(found):,.0f}"
             when = f"{first:.0f} s" if name.startswith("mastery") else ""
             print(f"{name:30}{middle:>14,.0f}{spread:>24}{ratio:>11}{when:>13}")

@@ -35,7 +35,6 @@ import numpy as np
 
 from mastery import Curriculum, Task
 from mastery.learners import ppo
-from mastery.minigrid import engine
 from mastery.runs.compiled_loop import each_run
 from mastery.runs.job import Job
 from mastery.runs.machine import use_cores
@@ -79,13 +78,14 @@ def parts(job: Job) -> dict[str, float]:
     def many(f: Any) -> Any:
         return jax.jit(partial(each_run, f))
 
-    learner = many(lambda key: ppo.begin(key, p, settings))(keys)
-    refill = many(lambda key, pool: engine.refill(key, pool, p))
+    learner = many(lambda key: ppo.begin(key, settings))(keys)
+    levels = many(lambda key, envs: ppo.with_levels(envs, key, p))
+    learner = learner._replace(envs=levels(keys, learner.envs))
     collect = many(lambda a, e, k: ppo.collect(a, e, k, settings, h))
     improve = many(lambda a, o, f, k: ppo.improve(a, o, f, k, settings, h))
     _, frames, _ = collect(learner.agent, learner.envs, keys)
     calls = {
-        "levels": partial(refill, keys, learner.envs.pool),
+        "levels": partial(levels, keys, learner.envs),
         "playing": partial(collect, learner.agent, learner.envs, keys),
         "learning": partial(improve, learner.agent, learner.optimiser, frames, keys),
     }

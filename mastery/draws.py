@@ -12,8 +12,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 Array = Any  # a JAX array
+_AT_ONCE = 2**16
 
 
 def bits(key: Array, shape: tuple[int, ...]) -> Array:
@@ -29,6 +31,25 @@ def uniform(key: Array, shape: tuple[int, ...]) -> Array:
 def normal(key: Array, shape: tuple[int, ...]) -> Array:
     """float32 of mean 0 and deviation 1."""
     return _in_a_row(jax.random.normal, key, shape, jnp.float32)
+
+
+class Normals:
+    """Normal numbers for all weights of a network. They are drawn many at a time: each draw has to
+    be compiled, and some networks are smaller than one."""
+
+    def __init__(self, key: Array) -> None:
+        self._key, self._left = key, jnp.zeros(0)
+
+    def take(self, shape: tuple[int, ...]) -> Array:
+        """New ones, of this shape."""
+        count = math.prod(shape)
+        if count > len(self._left):
+            self._key, now = jax.random.split(self._key)
+            each = -(-max(count, _AT_ONCE) // 2)
+            # a loop, or each layer's part of what is compiled would have a copy of all this
+            self._left = lax.map(lambda k: normal(k, (each,)), jax.random.split(now)).ravel()
+        taken, self._left = self._left[:count], self._left[count:]
+        return taken.reshape(shape)
 
 
 def _in_a_row(draw: Callable[..., Array], key: Array, shape: tuple[int, ...], dtype: Any) -> Array:

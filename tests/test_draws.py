@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+import scipy.stats
 
 from mastery import draws
 
@@ -15,3 +16,15 @@ def test_they_are_jaxs(name, shape):
     assert found.shape == shape
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
+
+
+def test_normals_are_normal_and_none_is_given_twice():
+    normals = draws.Normals(jax.random.key(3))
+    shapes = [(100, 3), (50_000,), (200, 100), (90_000,)]  # within a draw, beyond it, above it
+    found = [np.asarray(normals.take(shape)) for shape in shapes]
+    assert [x.shape for x in found] == shapes
+    taken = np.concatenate([x.ravel() for x in found])
+    for i, x in enumerate(found):  # by chance a few are the same in 32 bits
+        others = np.concatenate([other.ravel() for other in found[:i] + found[i + 1 :]])
+        assert np.isin(x, others).mean() < 0.05
+    assert scipy.stats.kstest(taken, "norm").pvalue > 0.01

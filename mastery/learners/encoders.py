@@ -18,11 +18,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mastery.draws import normal
+from mastery.draws import Normals
 from mastery.errors import MasteryError
 from mastery.minigrid.cells import DECODED
 
 Array = Any  # a JAX array
+
+
+def _bits() -> Any:
+    """What `one_hot` says of each cell, as the bits of a number."""
+    kind, colour, state = DECODED.T.astype(np.uint32)
+    bits = 1 << kind | np.where(kind > 1, 256 << colour, 0) | np.where(kind == 4, 2**14 << state, 0)
+    return bits.astype(np.uint32)
+
+
+_ONE_HOT = _bits()
 
 
 class Space(NamedTuple):
@@ -37,9 +47,9 @@ class Linear(eqx.Module):
     weight: Array  # (inputs, outputs): so laid out its gradient is the faster product on a CPU
     bias: Array  # (outputs,)
 
-    def __init__(self, key: Array, inputs: int, outputs: int, gain: float = 1.0) -> None:
+    def __init__(self, normals: Normals, inputs: int, outputs: int, gain: float = 1.0) -> None:
         # the weights of each output have this length together, as in the authors' code
-        weight = normal(key, (inputs, outputs))
+        weight = normals.take((inputs, outputs))
         self.weight = gain * weight / jnp.linalg.norm(weight, axis=0)
         self.bias = jnp.zeros(outputs)
 
@@ -53,13 +63,11 @@ class Cells(eqx.Module):
     layers: tuple[Linear, Linear, Linear]
     encoding: str = eqx.field(static=True)
 
-    def __init__(self, key: Array, width: int, encoding: str) -> None:
+    def __init__(self, normals: Normals, width: int, encoding: str) -> None:
         channels = 17 if encoding == "onehot" else 3
         sizes = ((channels, 16), (16, 32), (32, width))
-        keys = jax.random.split(key, 3)
         first, second, third = (
-            Linear(k, 4 * inputs, outputs, gain=2**0.5)
-            for k, (inputs, outputs) in zip(keys, sizes, strict=True)
+            Linear(normals, 4 * inputs, outputs, gain=2**0.5) for inputs, outputs in sizes
         )
         self.layers, self.encoding = (first, second, third), encoding
 
@@ -69,8 +77,8 @@ class Cells(eqx.Module):
         x = one_hot(cells) if self.encoding == "onehot" else jnp.stack(_decode(cells))
         first, second, third = self.layers
         x = _convolve(first, x.astype(jnp.float32))  # (16, 6, 6, n)
-        corners = [x[:, i::2, j::2] for i in range(2) for j in range(2)]
-        x = jax.nn.relu(jnp.maximum(*(jnp.maximum(*corners[i : i + 2]) for i in (0, 2))))
+        x = x.reshape(16, 3, 2, 3, 2, -1)
+        x = jax.nn.relu(x.max((2, 4)))
         x = jax.nn.relu(_convolve(second, x))
         return jax.nn.relu(_convolve(third, x))[:, 0, 0]
 
@@ -89,13 +97,9 @@ def _convolve(layer: Linear, x: Array) -> Array:
 def one_hot(cells: Array) -> Array:
     """Cells as 17 zeros and ones: eight types, six colours, three states of a door; bool
     (17, …)."""
-    kind, colour, state = _decode(cells)
-
-    def each(n: int) -> Array:
-        return jnp.arange(n, dtype=jnp.uint8).reshape(n, *[1] * cells.ndim)
-
-    parts = (kind == each(8), (colour == each(6)) & (kind > 1), (state == each(3)) & (kind == 4))
-    return jnp.concatenate(parts)
+    which = np.arange(17, dtype=np.uint32).reshape(-1, *[1] * cells.ndim)
+    found = jnp.asarray(_ONE_HOT).at[cells].get(mode="promise_in_bounds")
+    return (found >> which) & 1 != 0
 
 
 def _decode(cells: Array) -> tuple[Array, Array, Array]:
@@ -114,19 +118,18 @@ class Pixels(eqx.Module):
     last: Linear
     strides: tuple[int, int, int] = eqx.field(static=True)
 
-    def __init__(self, key: Array, width: int, shape: tuple[int, ...]) -> None:
-        keys = jax.random.split(key, 4)
+    def __init__(self, normals: Normals, width: int, shape: tuple[int, ...]) -> None:
         large = min(shape[:2]) >= 36
         sizes, channels = ((8, 4, 3), (32, 64, 64)) if large else ((3, 3, 3), (16, 32, 64))
         self.strides = (4, 2, 1) if large else (2, 2, 2)
         kernels, inputs = [], shape[2]
-        for k, size, outputs in zip(keys, sizes, channels, strict=False):
+        for size, outputs in zip(sizes, channels, strict=True):
             scale = (2 / (size * size * inputs)) ** 0.5
-            kernels.append(scale * normal(k, (size, size, inputs, outputs)))
+            kernels.append(scale * normals.take((size, size, inputs, outputs)))
             inputs = outputs
         self.kernels = (kernels[0], kernels[1], kernels[2])
         features = jax.eval_shape(lambda: self._features(jnp.zeros((1, *shape))))
-        self.last = Linear(keys[3], features.shape[1], width, gain=2**0.5)
+        self.last = Linear(normals, features.shape[1], width, gain=2**0.5)
 
     def _features(self, x: Array) -> Array:
         for kernel, stride in zip(self.kernels, self.strides, strict=True):
@@ -164,9 +167,8 @@ class Vectors(eqx.Module):
 
     layers: tuple[Linear, Linear]
 
-    def __init__(self, key: Array, width: int, inputs: int) -> None:
-        first, second = jax.random.split(key)
-        self.layers = Linear(first, inputs, width), Linear(second, width, width)
+    def __init__(self, normals: Normals, width: int, inputs: int) -> None:
+        self.layers = Linear(normals, inputs, width), Linear(normals, width, width)
 
     def __call__(self, x: Array) -> Array:
         """(n, inputs) to (width, n)."""
@@ -174,12 +176,14 @@ class Vectors(eqx.Module):
         return jnp.tanh(second(jnp.tanh(first(x.T.astype(jnp.float32)))))
 
 
-def make_encoder(key: Array, space: Space, width: int, encoding: str) -> Cells | Pixels | Vectors:
+def make_encoder(
+    normals: Normals, space: Space, width: int, encoding: str
+) -> Cells | Pixels | Vectors:
     """The encoder for what an agent sees."""
     if space.kind == "cells":
-        return Cells(key, width, encoding)
+        return Cells(normals, width, encoding)
     if space.kind == "pixels":
-        return Pixels(key, width, space.shape)
+        return Pixels(normals, width, space.shape)
     if space.kind == "vector":
-        return Vectors(key, width, int(np.prod(space.shape)))
+        return Vectors(normals, width, int(np.prod(space.shape)))
     raise MasteryError(f"there is no encoder for {space.kind!r}: give cells, pixels or vector")

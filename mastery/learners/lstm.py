@@ -35,14 +35,12 @@ def lstm(weight: Array, seen: Array, always: Array | None = None, last: bool = F
 @partial(jax.custom_vjp, nondiff_argnums=(3,))
 def by_steps(weight: Array, seen: Array, always: Array | None, last: bool) -> Array:
     """`lstm` for every machine."""
-    return _chosen(_forward(weight, seen, always, False), last)
+    return _with_residuals(weight, seen, always, last, keep=False)[0]
 
 
-def _chosen(hidden: Array, last: bool) -> Array:
-    return jnp.swapaxes(hidden[-1:] if last else hidden, 0, 1)
-
-
-def _forward(weight: Array, seen: Array, always: Array | None, keep: bool) -> Any:
+def _with_residuals(
+    weight: Array, seen: Array, always: Array | None, last: bool, keep: bool = True
+) -> tuple[Array, Any]:
     width = weight.shape[1] // 4
     # σ(x) = tanh(x / 2) / 2 + 1 / 2, so one tanh serves all gates
     scale, shift = _rows(width, 0.5, 0.5, 1, 0.5), _rows(width, 0.5, 0.5, 0, 0.5)
@@ -51,22 +49,29 @@ def _forward(weight: Array, seen: Array, always: Array | None, keep: bool) -> An
     if always is not None:
         added = added + always * scale
 
-    def one(state: Any, x: Array) -> Any:
-        h, c = state
-        gates = scale * jnp.tanh(scaled @ jnp.concatenate([h, x]) + added) + shift
+    def one(product: Array, c: Array) -> Any:
+        """The new state, and what the way back needs."""
+        gates = scale * jnp.tanh(product + added) + shift
         i, f, g, o = jnp.split(gates, 4)
         new = f * c + i * g
         squashed = jnp.tanh(new)
-        after = o * squashed
-        if not keep:
-            return (after, new), after
         slopes = jnp.concatenate(  # of the new cell by the gates, and of the hidden state by o
             [g * i * (1 - i), c * f * (1 - f), i * (1 - g * g), squashed * o * (1 - o)]
         )
-        return (after, new), (after, (h, slopes, o * (1 - squashed * squashed), f))
+        return (o * squashed, new), (slopes, o * (1 - squashed * squashed), f) if keep else None
 
+    def next_one(state: Any, x: Array) -> Any:
+        h, c = state
+        after, kept = one(scaled @ jnp.concatenate([h, x]), c)
+        return after, (after[0], kept)
+
+    # nothing is remembered in the first step
     nothing = jnp.zeros((width, seen.shape[2]))
-    return lax.scan(one, (nothing, nothing), seen)[1]
+    first, kept_first = one(scaled[:, width:] @ seen[0], nothing)
+    (end, _), (hidden, kept) = lax.scan(next_one, first, seen[1:])
+    hidden = jnp.concatenate([first[0][None], hidden])
+    out = end[:, None] if last else jnp.swapaxes(hidden, 0, 1)
+    return out, (weight, seen, None if always is None else (), hidden[:-1], kept_first, kept)
 
 
 def _rows(width: int, *values: float) -> Array:
@@ -74,34 +79,42 @@ def _rows(width: int, *values: float) -> Array:
     return jnp.repeat(jnp.array(values, jnp.float32), width)[:, None]
 
 
-def _with_residuals(
-    weight: Array, seen: Array, always: Array | None, last: bool
-) -> tuple[Array, Any]:
-    hidden, kept = _forward(weight, seen, always, True)
-    return _chosen(hidden, last), (weight, seen, None if always is None else (), kept)
-
-
-def _back(last: bool, residuals: Any, d_hidden: Array) -> tuple[Array, Array, Array | None]:
-    weight, seen, added, kept = residuals
+def _back(last: bool, residuals: Any, d_out: Array) -> tuple[Array, Array, Array | None]:
+    weight, seen, added, hidden, kept_first, kept = residuals
     width, n = weight.shape[1] // 4, seen.shape[2]
+    is_out = (jnp.arange(4) == 3)[:, None, None]  # the output gate
 
-    def one(after: Any, step: Any) -> Any:
-        (d_gates, d_cell, d_h), d_weight, d_always = after  # the first three: of the step after
-        given, x, (h, slopes, through, f) = step
-        d_h = weight[:width] @ d_gates + (d_h if last else given)
+    def one(d_h: Array, d_cell: Array, kept: Any) -> Any:
+        """Of the gates, and of the cell before."""
+        slopes, through, f = kept
         d_cell = d_cell + d_h * through
-        d_gates = slopes * jnp.concatenate([d_cell, d_cell, d_cell, d_h])
+        # chosen, not put together: XLA makes no vector code of a concatenation
+        d_gates = slopes.reshape(4, width, n) * jnp.where(is_out, d_h, d_cell)
+        return d_gates.reshape(-1, n), d_cell * f
+
+    def one_before(after: Any, step: Any) -> Any:
+        d_h, d_cell, d_weight, d_always = after
+        given, h, x, kept = step
+        d_gates, d_cell = one(d_h if last else d_h + given, d_cell, kept)
         d_weight = d_weight + jnp.concatenate([h, x]) @ d_gates.T
         d_always = None if added is None else d_always + d_gates
-        return ((d_gates, d_cell * f, nothing), d_weight, d_always), None
+        return (remembered @ d_gates, d_cell, d_weight, d_always), None
 
+    # or it is cut out in every step
+    remembered = lax.optimization_barrier(weight[:width])  # type: ignore[no-untyped-call]
     nothing = jnp.zeros((width, n))
-    no_gates = jnp.zeros((4 * width, n))
-    end = no_gates, nothing, d_hidden[:, -1] if last else nothing
-    none = end, jnp.zeros_like(weight), None if added is None else no_gates
-    given = None if last else jnp.swapaxes(d_hidden, 0, 1)
-    (_, d_weight, d_always), _ = lax.scan(one, none, (given, seen, kept), reverse=True)
-    return d_weight, jnp.zeros_like(seen), d_always
+    given = jnp.swapaxes(d_out, 0, 1)
+    end = (
+        given[-1] if last else nothing,
+        nothing,
+        jnp.zeros_like(weight),
+        None if added is None else jnp.zeros((4 * width, n)),
+    )
+    steps = None if last else given[1:], hidden, seen[1:], kept
+    (d_h, d_cell, d_weight, d_always), _ = lax.scan(one_before, end, steps, reverse=True)
+    d_gates, _ = one(d_h if last else d_h + given[0], d_cell, kept_first)
+    d_weight = d_weight.at[width:].add(seen[0] @ d_gates.T)
+    return d_weight, jnp.zeros_like(seen), None if added is None else d_always + d_gates
 
 
 by_steps.defvjp(_with_residuals, _back)

@@ -2,7 +2,8 @@
 
     Settings      how it is built and trained
     Agent         the network: what is seen → encoder → memory → policy and value
-    collect       play with it in MiniGrid, on fresh levels of tasks drawn from given probabilities
+    with_levels   fresh levels of MiniGrid, of tasks drawn from given probabilities
+    collect       play with it there
     segments      what was played, as frames to learn from; what was seen first is a small reward
     advantages    generalised advantage estimation
     loss          the clipped objective
@@ -25,7 +26,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from mastery.draws import uniform
+from mastery.draws import Normals, uniform
 from mastery.errors import MasteryError
 from mastery.learners import novelty
 from mastery.learners.encoders import Linear, Space, make_encoder
@@ -153,16 +154,15 @@ class Agent(eqx.Module):
     skip: bool = eqx.field(static=True)
 
     def __init__(self, key: Array, settings: Settings, space: Space) -> None:
-        keys = iter(jax.random.split(key, 7))
-        width = settings.width
-        self.encoder = make_encoder(next(keys), space, width, settings.encoding)
-        gates = [Linear(next(keys), width, 4 * width, gain=0.5**0.5) for _ in range(2)]
+        normals, width = Normals(key), settings.width
+        self.encoder = make_encoder(normals, space, width, settings.encoding)
+        gates = [Linear(normals, width, 4 * width, gain=0.5**0.5) for _ in range(2)]
         self.lstm = (gates[0], gates[1]) if settings.memory == "lstm" else None
         self.skip = settings.skip
         seen = 2 * width if self.lstm is not None and self.skip else width
-        last = Linear(next(keys), width, space.actions, gain=0.01)  # nearly uniform at first
-        self.policy = Linear(next(keys), seen, width), last
-        self.value = Linear(next(keys), seen, width), Linear(next(keys), width, 1)
+        last = Linear(normals, width, space.actions, gain=0.01)  # nearly uniform at first
+        self.policy = Linear(normals, seen, width), last
+        self.value = Linear(normals, seen, width), Linear(normals, width, 1)
 
     @property
     def memory_size(self) -> int:
@@ -256,6 +256,13 @@ class Played(NamedTuple):
     episodes: Array  # that ended
     returns: Array  # their sum
     frames: Array
+
+
+def with_levels(envs: Environments, key: Array, probabilities: Array) -> Environments:
+    """With new levels for the episodes to come, and an episode where there was none."""
+    pool = engine.refill(key, envs.pool, probabilities)
+    state, pool = engine.begin(envs.state, pool)
+    return envs._replace(state=state, pool=pool)
 
 
 def collect(
@@ -415,11 +422,11 @@ class Learner(NamedTuple):
     key: Array
 
 
-def begin(key: Array, probabilities: Array, settings: Settings) -> Learner:
-    """A new agent, and environments at the start of their first episodes."""
-    key, for_agent, for_levels = jax.random.split(key, 3)
+def begin(key: Array, settings: Settings) -> Learner:
+    """A new agent, and environments without episodes: `update` begins them."""
+    key, for_agent = jax.random.split(key)
     agent = Agent(for_agent, settings, Space("cells", (VIEW, VIEW), settings.actions))
-    pool, state = engine.reset(for_levels, probabilities, settings.envs, settings.ahead)
+    pool, state = engine.empty(settings.envs, settings.ahead)
     memory = jnp.zeros((agent.memory_size, settings.envs))
     first = jnp.ones(settings.envs, bool)
     envs = Environments(state, pool, memory, first, novelty.nothing(settings.envs))
@@ -435,7 +442,7 @@ def update(
     """
     agent, optimiser, envs, key = learner
     key, for_levels, for_actions, for_order = jax.random.split(key, 4)
-    envs = envs._replace(pool=engine.refill(for_levels, envs.pool, probabilities))
+    envs = with_levels(envs, for_levels, probabilities)
     envs, frames, played = collect(agent, envs, for_actions, settings, h)
     agent, optimiser = improve(agent, optimiser, frames, for_order, settings, h)
     return Learner(agent, optimiser, envs, key), played

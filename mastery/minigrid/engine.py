@@ -26,7 +26,7 @@ import jax.numpy as jnp
 
 from mastery.draws import uniform
 from mastery.errors import MasteryError
-from mastery.minigrid.grid import Array, once
+from mastery.minigrid.grid import WORDS, Array, once
 from mastery.minigrid.levels import generate
 from mastery.minigrid.rules import PAPER_REWARD, Outcome, act
 from mastery.minigrid.state import Level, State, start
@@ -62,6 +62,21 @@ def reset(
     pool = _fill(key, probabilities, num_envs, ahead, jnp.zeros((), jnp.int32))
     first = jax.tree.map(lambda x: x[0], pool.levels)
     return pool._replace(taken=pool.taken + 1), start(first)
+
+
+def empty(num_envs: int, ahead: int) -> tuple[Pool, State]:
+    """A pool and environments with nothing in them, which compiles at once: `refill` the one, and
+    `begin` episodes in the others."""
+    shape = (ahead, num_envs)
+    number, cell = jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.uint8)
+    levels = Level(jnp.zeros((*shape, WORDS), jnp.uint32), number, number, cell, number - 1)
+    state = start(jax.tree.map(lambda x: x[0], levels))
+    return Pool(levels, jnp.zeros(num_envs, jnp.int32), jnp.zeros((), jnp.int32)), state
+
+
+def begin(state: State, pool: Pool) -> tuple[State, Pool]:
+    """Begin an episode in the environments that have none; see `empty`."""
+    return renew(state, pool, state.task < 0)
 
 
 def refill(key: Array, pool: Pool, probabilities: Array) -> Pool:

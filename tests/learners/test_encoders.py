@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from mastery import MasteryError
+from mastery.draws import Normals
 from mastery.learners.encoders import Cells, Linear, Pixels, Space, Vectors, make_encoder, one_hot
 from mastery.minigrid.cells import BALL, CLOSED, GREEN, GREY, LOCKED, OPEN, PURPLE, RED, WALL
 
@@ -23,7 +24,7 @@ def tensor(x):
 
 
 def test_the_weights_of_each_output_have_the_length_of_the_gain():
-    layer = Linear(jax.random.key(0), 7, 3, gain=0.5)
+    layer = Linear(Normals(jax.random.key(0)), 7, 3, gain=0.5)
     assert layer.weight.shape == (7, 3)
     assert np.allclose(np.linalg.norm(layer.weight, axis=0), 0.5)
     assert np.array_equal(layer.bias, np.zeros(3))
@@ -70,7 +71,7 @@ def same(x, size, stride):
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_pixels_go_through_the_convolutions_of_torch(shape, sizes, strides, dtype):
     rng = np.random.default_rng(0)
-    encoder = with_biases(Pixels(jax.random.key(0), 24, shape), rng)
+    encoder = with_biases(Pixels(Normals(jax.random.key(0)), 24, shape), rng)
     images = rng.integers(0, 256, (3, *shape)).astype(dtype)
     if dtype == np.float32:
         images /= 255
@@ -88,7 +89,7 @@ def test_pixels_go_through_the_convolutions_of_torch(shape, sizes, strides, dtyp
 
 
 def test_images_of_bytes_are_those_of_numbers_up_to_one():
-    encoder = Pixels(jax.random.key(0), 16, (10, 10, 3))
+    encoder = Pixels(Normals(jax.random.key(0)), 16, (10, 10, 3))
     images = np.random.default_rng(0).integers(0, 256, (2, 10, 10, 3)).astype(np.uint8)
     assert np.allclose(encoder(images), encoder(images.astype(np.float32) / 255), atol=1e-6)
 
@@ -96,7 +97,7 @@ def test_images_of_bytes_are_those_of_numbers_up_to_one():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_vectors_go_through_two_layers(dtype):
     rng = np.random.default_rng(0)
-    encoder = with_biases(Vectors(jax.random.key(0), 8, 5), rng)
+    encoder = with_biases(Vectors(Normals(jax.random.key(0)), 8, 5), rng)
     x = (3 * rng.normal(size=(4, 5))).astype(dtype)
     y = x.astype(np.float64)
     for layer in encoder.layers:
@@ -115,9 +116,9 @@ def test_there_is_an_encoder_for_each_kind_of_observation():
         (Space("pixels", (40, 40, 3), 4), Pixels, rng.random((2, 40, 40, 3))),
         (Space("vector", (5,), 2), Vectors, rng.random((2, 5))),
     ):
-        encoder = make_encoder(key, space, 12, "onehot")
+        encoder = make_encoder(Normals(key), space, 12, "onehot")
         assert isinstance(encoder, kind)
         assert encoder(some).shape == (12, 2)
     message = "there is no encoder for 'text': give cells, pixels or vector"
     with pytest.raises(MasteryError, match=message):
-        make_encoder(key, Space("text", (3,), 2), 12, "onehot")
+        make_encoder(Normals(key), Space("text", (3,), 2), 12, "onehot")

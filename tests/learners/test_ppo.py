@@ -31,9 +31,10 @@ def collected(settings, seed=0, probabilities=UNLOCK):
 
     @jax.jit
     def run(key):
-        learner = ppo.begin(key, probabilities, settings)
+        learner = ppo.begin(key, settings)
         h = Hyper.of(settings)
-        envs, frames, played = ppo.collect(learner.agent, learner.envs, key, settings, h)
+        envs = ppo.with_levels(learner.envs, key, probabilities)
+        envs, frames, played = ppo.collect(learner.agent, envs, key, settings, h)
         return learner.agent, envs, frames, played
 
     return run(jax.random.key(seed))
@@ -314,7 +315,7 @@ def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run():
     @jax.jit
     def run(key):
         h = Hyper.of(SMALL)
-        learner = ppo.begin(key, UNLOCK, SMALL)
+        learner = ppo.begin(key, SMALL)
         learner, played = ppo.update(learner, UNLOCK, SMALL, h)
         return jax.tree.leaves((learner.agent, played))
 
@@ -371,7 +372,7 @@ def test_it_learns():
 
         return jax.lax.scan(one, learner, length=10)
 
-    learner = begin(jax.random.key(0), UNLOCK)
+    learner = begin(jax.random.key(0))
     means = []
     for _ in range(12):
         learner, played = chunk(learner)

@@ -52,6 +52,19 @@ def test_levels_are_taken_in_turn_and_going_round_is_counted():
     assert int(pool.reuse()) == 2
 
 
+def test_episodes_begin_where_there_are_none_and_nowhere_else():
+    pool, state = engine.empty(4, 3)
+    pool = jit_refill(jax.random.key(0), pool, UNIFORM)
+    begun, pool = jax.jit(engine.begin)(state, pool)
+    assert np.array_equal(begun.grid, pool.levels.grid[0])  # as after `reset`
+    assert np.array_equal(begun.task, pool.levels.task[0])
+    assert pool.taken.tolist() == [1, 1, 1, 1]
+    assert int(pool.reuse()) == 0
+    again, pool = jax.jit(engine.begin)(begun, pool)
+    assert pool.taken.tolist() == [1, 1, 1, 1]
+    assert all(np.array_equal(a, b) for a, b in zip(again, begun, strict=True))
+
+
 def test_a_refill_makes_new_levels():
     pool, _ = jit_reset(jax.random.key(0), np.eye(18, dtype=np.float32)[17], 50, 4)
     again = jit_refill(jax.random.key(1), pool, np.eye(18, dtype=np.float32)[17])
