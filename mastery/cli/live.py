@@ -136,18 +136,11 @@ class _Lines:
             f"{name} {_number(r)}"
             for name, r in zip(self.tasks[:SHOWN], state.returns.tolist(), strict=False)
         )
-        text = ", ".join(
-            filter(
-                None,
-                (
-                    f"{short(state.frames)} {self.unit} ({state.update / state.updates:.0%})",
-                    f"{state.speed:,.0f} {self.unit}/s",
-                    left,
-                ),
-            )
-        )
+        done = f"{short(state.frames)} {self.unit} ({state.update / state.updates:.0%})"
+        speed = f"{state.speed:,.0f} {self.unit}/s"
+        left = f", {left}" if left else ""
         scores = f" | {SCORES[self.unit]}: {each}" if each else ""
-        typer.echo(f"{self.name}{text}{scores}")
+        typer.echo(f"{self.name}{done}, {speed}{left}{scores}")
 
 
 class _Clock:

@@ -33,7 +33,11 @@ def paper_command(
     ] = None,
     scale: Annotated[
         float,
-        typer.Option(help="The share of frames and seeds: 1 is the paper, 0.05 is for a CPU."),
+        typer.Option(
+            help="The share of frames and seeds: 1 is the paper, 0.05 is for a CPU. Less than 1 "
+            "makes addition smaller as well: three digits instead of nine, a small network, and "
+            "the share is of 4M examples."
+        ),
     ] = 1.0,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of all of it.")] = Path(
         "runs/paper"
@@ -46,7 +50,8 @@ def paper_command(
         int | None,
         typer.Option(
             min=1,
-            help="Jobs at the same time, each in a process of its own. On one GPU several need "
+            help="Jobs at the same time, each in a process of its own with its share of the cores: "
+            "the same share if it is the only one, which is faster with 1. On one GPU several need "
             "NVIDIA's Multi-Process Service to be faster: nvidia-cuda-mps-control -d.",
             show_default="1 on a GPU, else the cores, 4 at most",
         ),
@@ -85,12 +90,9 @@ def paper_command(
             "command": shlex.join(["mastery", *sys.argv[1:]]),
             "checkpoint_seconds": save_every,
         }
-        at_once = min(jobs or usual(), len(parts))
-        ends = (
-            _one_by_one(parts, out, options)
-            if at_once == 1
-            else _together(parts, out, at_once, options)
-        )
+        jobs = jobs or usual()
+        way = _one_by_one if min(jobs, len(parts)) == 1 else _together
+        ends = way(parts, out, jobs, options)
         code = 0
         for part, outcome in ends:
             if isinstance(outcome, str):
@@ -118,11 +120,12 @@ def paper_command(
     typer.echo(f"The page: {page}")
 
 
-def _one_by_one(parts: list[Part], out: Path, options: dict[str, Any]) -> Ends:
+def _one_by_one(parts: list[Part], out: Path, jobs: int, options: dict[str, Any]) -> Ends:
     from mastery.paper.run import run
+    from mastery.paper.together import share
     from mastery.runs.machine import prepare
 
-    prepare(max(part.job(options["scale"]).devices for part in parts))
+    prepare(share(jobs))
     yield from run(parts, out, watch=job_progress, note=_note, **options)
 
 

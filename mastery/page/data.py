@@ -165,8 +165,9 @@ class Tail:
         self, db: sqlite3.Connection, which: object, runs: int, tasks: int, after: int
     ) -> Curves:
         """The points after an update, those that are kept and those in the database."""
-        if self._kept is not None:
-            of, begin, kept = self._kept
+        before = self._kept  # which another page may change meanwhile
+        if before is not None:
+            of, begin, kept = before
             if of == which and begin <= after <= kept.steps[-1] and _is_written(db, kept):
                 later = read_curves(db, runs, tasks, after=int(kept.steps[-1]))
                 return kept.after(after).then(later)

@@ -16,6 +16,7 @@ from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
 from mastery.runs.job import Job
 
+POINTS = 10  # of a curve at least, however far a job is scaled down
 SEED = 3000  # the first of every experiment; no setting was chosen by looking at these seeds
 BASELINES = ("uniform", "target", "sequential")  # the paper leaves them out
 ESTIMATORS = ("online", "naive", "window", "sampling", "linreg")
@@ -54,8 +55,8 @@ class Part:
     small: Mapping[str, Any] = field(default_factory=dict)  # fields that are other, scaled down
 
     def job(self, scale: float = 1.0) -> Job:
-        """At full size, or with that share of the frames, of the seeds and of the episodes in the
-        evaluation."""
+        """At full size; or as `small` has it, with that share of the frames, of the seeds and of
+        the episodes in the evaluation."""
         if not 0 < scale <= 1:
             raise MasteryError(f"the scale is {scale:g}; it must be more than 0, and at most 1")
         part = replace(self, **self.small) if scale < 1 else self
@@ -63,6 +64,7 @@ class Part:
         presets = Job(curriculum).learner.PRESETS
         settings = replace(presets[part.preset], **part.settings)
         frames = math.ceil(part.frames * scale)
+        chunk = max(min(part.chunk, frames // settings.per_update // POINTS), 1)
         return Job(
             curriculum,
             programs=part.programs,
@@ -70,7 +72,7 @@ class Part:
             seed=SEED,
             frames=frames,
             settings=settings,
-            chunk=part.chunk,
+            chunk=chunk,
             evaluate_every=frames,  # once, at the end
             episodes=max(round((1000 if settings.unit == "examples" else 32) * scale), 4),
         )
@@ -97,7 +99,7 @@ def _both_agents(name: str, where: str, programs: tuple[str, ...]) -> Experiment
 
 
 def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chunk: int) -> Part:
-    """Scaled down it is three digits, and a small network, which learns them in a minute or two."""
+    """Scaled down it is three digits instead of nine, a small network and fewer examples."""
     return Part(
         name,
         "addition-9",
@@ -110,7 +112,6 @@ def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chu
             "curriculum": "addition-3",
             "settings": {"batch": batch, "width": 32},
             "frames": 4_000_000,
-            "chunk": 1 if batch > 128 else 10,
         },
     )
 
@@ -141,7 +142,7 @@ ALL = (
                 "addition-128",
                 MASTERING_RATE + SOME_TEACHER_STUDENT + BASELINES,
                 batch=128,
-                frames=20_000_000,
+                frames=40_000_000,
                 chunk=20,
             ),
             _addition(

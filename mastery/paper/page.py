@@ -112,8 +112,8 @@ def write_page(found: Found, folder: Path) -> Path:
     about = f"{done} runs of {len(found)} jobs"
     if scale < 1:
         about = (
-            f"Scaled down: {scale:g} of the frames and seeds, so nothing here says anything about "
-            f"the paper · {about}"
+            f"Scaled down: {scale:g} of the frames and seeds, and addition of three digits by a "
+            f"small network, so nothing here says anything about the paper · {about}"
         )
     html = PAGE.format(
         title=escape(title),

@@ -15,12 +15,14 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mastery.errors import MasteryError
 from mastery.paper.experiments import PARTS, Part
 from mastery.paper.run import check_same, run_part
+from mastery.runs.job import Job
 from mastery.runs.machine import accelerated, cores, prepare
+from mastery.runs.signals import held, interrupts, release
 from mastery.runs.train import Outcome, Progress
 
 MEMORY = 0.9  # of a GPU, for all processes
@@ -29,9 +31,17 @@ _context = multiprocessing.get_context("spawn")
 
 
 def usual() -> int:
-    """Jobs at the same time where the user does not say: by the machine alone, so that what was
-    stopped finds as many devices when it goes on."""
+    """Jobs at the same time where the user does not say."""
     return 1 if accelerated() else min(cores(), 4)
+
+
+def share(jobs: int) -> int:
+    """The cores that each of so many jobs at the same time has, as devices.
+
+    By that number and the machine alone, however many jobs there really are: so what was stopped
+    finds as many devices when it goes on, even by itself.
+    """
+    return max(cores() // jobs, 1)
 
 
 def together(
@@ -46,66 +56,72 @@ def together(
 ) -> Iterator[tuple[Part, Outcome | str]]:
     """Each job's outcome when it is there, or what went wrong with it; the others go on.
 
-    Ends after so many minutes, or when interrupted, with all that runs then. options: of `train`
-    and `resume`.
+    The longest begin first, so that none is left alone at the end. Ends after so many minutes, or
+    when interrupted, with all that runs then. options: of `train` and `resume`.
     """
-    waiting = list(parts)
+    waiting = sorted(parts, key=lambda part: _effort(part.job(scale)), reverse=True)
     for part in waiting:
         check_same(folder / part.name, part.job(scale))
-    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{MEMORY / jobs:.3f}")
+    processes = min(jobs, len(waiting)) or 1
+    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{MEMORY / processes:.3f}")
     events: Any = _context.Queue()
     running: dict[str, Any] = {}
     began = time.monotonic()
-    with _forwarded(running) as interrupted:
-        while running or (waiting and not interrupted):
+    with interrupts(lambda _: _pass_on(running.values())) as interrupted:
+        while True:
             left = None if minutes is None else minutes - (time.monotonic() - began) / 60
-            while (
-                waiting and len(running) < jobs and not interrupted and (left is None or left > 0)
-            ):
+            if waiting and len(running) < jobs and not interrupted and (left is None or left > 0):
                 part = waiting.pop(0)
-                given = (
-                    part.name,
-                    folder,
-                    scale,
-                    left,
-                    elsewhere,
-                    max(cores() // jobs, 1),
-                    options,
+                running[part.name] = _context.Process(
+                    target=_work,
+                    args=(events, part, folder, share(jobs), options),
+                    kwargs={"scale": scale, "minutes": left, "elsewhere": elsewhere},
                 )
-                running[part.name] = _context.Process(target=_work, args=(events, *given))
-                running[part.name].start()
+                with held():
+                    running[part.name].start()
+                if interrupted:  # before it could be told
+                    _pass_on([running[part.name]])
+                continue
             if not running:
                 return
-            try:
-                name, what = events.get(timeout=0.5)
-            except queue.Empty:
-                name = next((name for name, p in running.items() if not p.is_alive()), None)
-                if name is None or not events.empty():
-                    continue
-                what = Died(running[name].exitcode)
+            name, what = _next(events, running)
             if isinstance(what, (Outcome, Died)):
                 running.pop(name).join()
                 yield PARTS[name], what if isinstance(what, Outcome) else what.reason
-            else:
+            elif what is not None:
                 say(PARTS[name], what)
 
 
-class Died:
+def _effort(job: Job) -> float:
+    """How long a job takes beside the others, roughly."""
+    # an example of addition takes less time than a frame: a fifth where it is scaled down, on a
+    # CPU, and about a half at full size, on an H200
+    each = 0.25 if job.settings.unit == "examples" else 1.0
+    return each * len(job.runs) * job.frames
+
+
+class Died(NamedTuple):
     """A process that came to no outcome."""
 
-    def __init__(self, code: int | str) -> None:
-        self.reason = (
-            code
-            if isinstance(code, str)
-            else f"its process ended with exit code {code}; the same command goes on"
-        )
+    reason: str
+
+
+def _next(events: Any, running: dict[str, Any]) -> tuple[str, Any]:
+    """What a process says, or that it has died; nothing if none does within half a second."""
+    with contextlib.suppress(queue.Empty):
+        name, what = events.get(timeout=0.5)
+        return name, what
+    for name, process in running.items():
+        if not process.is_alive() and events.empty():
+            code = process.exitcode
+            return name, Died(f"its process ended with exit code {code}; the same command goes on")
+    return "", None
 
 
 def _work(
-    events: Any, name: str, folder: Path, scale: float, minutes: float | None, elsewhere: bool,
-    devices: int, options: dict[str, Any],
-) -> None:  # fmt: skip
-    """One job, in a process of its own."""
+    events: Any, part: Part, folder: Path, devices: int, options: dict[str, Any], **given: Any
+) -> None:
+    """One job, in a process of its own. given: to `run_part`."""
     os.setsid()  # Ctrl-C reaches the process that began it, which passes it on
     parent = multiprocessing.parent_process()
 
@@ -113,34 +129,21 @@ def _work(
         if parent is None or not parent.is_alive():
             signal.raise_signal(signal.SIGTERM)  # nobody waits any more: save, and stop
         else:
-            events.put((name, progress))
+            events.put((part.name, progress))
 
-    part = PARTS[name]
-    whole = options | {"report": report, "note": lambda text: events.put((name, text))}
+    whole = options | {"report": report, "note": lambda text: events.put((part.name, text))}
     try:
-        prepare(min(part.job(scale).devices, devices))
-        events.put((name, run_part(part, folder, scale, minutes, elsewhere, whole)))
+        release()
+        prepare(devices)
+        events.put((part.name, run_part(part, folder, options=whole, **given)))
     except MasteryError as error:
-        events.put((name, Died(str(error))))
+        events.put((part.name, Died(str(error))))
     except KeyboardInterrupt:
-        events.put((name, Outcome(folder / name, 0, None, True)))
+        events.put((part.name, Outcome(folder / part.name, 0, None, True)))
 
 
-@contextlib.contextmanager
-def _forwarded(running: dict[str, Any]) -> Iterator[list[int]]:
-    """Ctrl-C and a polite kill go to all processes, which save and end."""
-    noted: list[int] = []
-
-    def take(number: int, frame: Any) -> None:
-        noted.append(number)
-        for process in list(running.values()):
-            if process.is_alive():
-                os.kill(process.pid, signal.SIGINT)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    old = [signal.signal(number, take) for number in numbers]
-    try:
-        yield noted
-    finally:
-        for number, handler in zip(numbers, old, strict=True):
-            signal.signal(number, handler)
+def _pass_on(processes: Iterable[Any]) -> None:
+    """Ctrl-C and a polite kill go to processes, which save and end."""
+    for process in list(processes):
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGINT)

@@ -1,6 +1,6 @@
 """All runs of a job as one compiled program: what every such loop has in common.
 
-One run is written down, as two functions; `jax.vmap` makes it many, `jax.shard_map` spreads them
+One run is written down, as two functions; `each_run` makes it many, `jax.shard_map` spreads them
 over all devices.
 """
 
@@ -126,12 +126,19 @@ class CompiledLoop:
 
 
 def each_run(f: Any, *runs: Any) -> Any:
-    """f for every run. One alone goes without the axis: on a CPU the product of a batch of one
-    matrix is twice as slow as that of a matrix."""
-    if jax.tree.leaves(runs[0])[0].shape[0] > 1:
-        return jax.vmap(f, axis_name=_AXIS)(*runs)
-    found = f(*jax.tree.map(lambda x: x[0], runs))
-    return jax.tree.map(lambda x: x[None], found)
+    """f for every run; one alone goes without an axis of runs."""
+    if jax.tree.leaves(runs[0])[0].shape[0] == 1:
+        found = f(*jax.tree.map(lambda x: x[0], runs))
+        return jax.tree.map(lambda x: x[None], found)
+    if in_turn():
+        return lax.map(lambda run: f(*run), runs)
+    return jax.vmap(f, axis_name=_AXIS)(*runs)
+
+
+def in_turn() -> bool:
+    """Whether a device takes one run after the other. A core does: there the products of many small
+    matrices at once are slower, and a run by itself stays in the cache."""
+    return jax.default_backend() == "cpu"
 
 
 def in_any_run(condition: Array) -> Array:
@@ -139,7 +146,7 @@ def in_any_run(condition: Array) -> Array:
     none of them needs. Within `each_run`."""
     try:
         return lax.pmax(condition.astype(jnp.int32), _AXIS) > 0  # type: ignore[no-untyped-call]
-    except NameError:  # one run alone
+    except NameError:  # by itself
         return condition
 
 

@@ -42,8 +42,7 @@ class Carry(NamedTuple):
 def begin(key: Array, plan: Plan, tasks: Array, settings: Settings, slots: int) -> Carry:
     key, first, for_learner = jax.random.split(key, 3)
     teacher = plan.program.init(uniform(first, (3, len(tasks))), slots)
-    learner = ppo.begin(for_learner, _spread(plan.program.distribution(teacher), tasks), settings)
-    return Carry(teacher, learner, key)
+    return Carry(teacher, ppo.begin(for_learner, settings), key)
 
 
 def time_step(carry: Carry, plan: Plan, tasks: Array, settings: Settings) -> tuple[Carry, Metrics]:

@@ -141,22 +141,18 @@ class Results(Curves):
         return SCORES[self.unit]
 
 
-def load_results(directory: str | Path, after: int = 0, tasks: int | None = None) -> Results:
-    """The results of a run directory, also of one that is training.
-
-    after: only the points after this update. tasks: only the curves of so many, the first ones.
-    """
+def load_results(directory: str | Path) -> Results:
+    """The results of a run directory, also of one that is training."""
     directory = Path(directory)
     with open_database(directory) as db:
         job, created, ended = read_description(directory, db)
         curriculum = Curriculum.from_dict(job["curriculum"])
         runs = db.execute("SELECT label, program, seed, changes FROM runs ORDER BY run").fetchall()
-        shown = min(tasks or len(curriculum), len(curriculum))
         sessions = db.execute(
             "SELECT started, step, command, versions, hardware FROM sessions ORDER BY rowid"
         ).fetchall()
         return Results(
-            **vars(read_curves(db, len(runs), shown, after)),
+            **vars(read_curves(db, len(runs), len(curriculum))),
             directory=directory,
             curriculum=curriculum,
             labels=tuple(row[0] for row in runs),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import shlex
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from mastery.runs.job import Job
 from mastery.runs.loop import Loop, Metrics
 from mastery.runs.machine import hardware, versions
 from mastery.runs.results import RECENT
+from mastery.runs.signals import interrupts
 from mastery.runs.store import Store, check_new, totals
 
 CHECKPOINT_SECONDS = 30.0
@@ -170,7 +170,7 @@ def _train(
     before = store.seconds
     started = saved = time.monotonic()
     first, ended = step, None
-    with contextlib.closing(loop), _interrupts(note) as interrupted:
+    with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
         carry = loop.begin() if arrays is None else loop.load(arrays)
         del arrays
         while ended is None and step < job.updates:
@@ -246,25 +246,9 @@ def _progress(job: Job, step: int, speed: float, metrics: Metrics, recent: Recen
     )
 
 
-@contextlib.contextmanager
-def _interrupts(note: Note | None) -> Iterator[list[int]]:
-    """Ctrl-C and a polite kill are noted, to stop after the chunk; a second one stops at once."""
-    noted: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield noted
-        return
-
-    def take(number: int, frame: Any) -> None:
-        if noted:
-            raise KeyboardInterrupt
-        noted.append(number)
-        if note is not None:
-            note("stopping after this chunk; again to stop at once")
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    old = [signal.signal(number, take) for number in numbers]
-    try:
-        yield noted
-    finally:
-        for number, handler in zip(numbers, old, strict=True):
-            signal.signal(number, handler)
+def _interrupt(note: Note | None, times: int) -> None:
+    """The first time the chunk is finished; the second stops at once."""
+    if times > 1:
+        raise KeyboardInterrupt
+    if note is not None:
+        note("stopping after this chunk; again to stop at once")

@@ -17,7 +17,13 @@ from mastery import Curriculum, Task, Teacher
 from mastery.adapters.gymnasium import CurriculumVectorEnv
 from mastery.adapters.sync_envs import SyncEnvs
 
-MODES = list(AutoresetMode)
+PLAYED = {
+    "mode": st.sampled_from(list(AutoresetMode)),
+    "num_envs": st.integers(1, 5),
+    "steps": st.integers(1, 60),
+    "seed": st.integers(0, 10**6),
+    "copy": st.booleans(),
+}
 BOX = spaces.Box(-9, 9, (3,), np.float32)
 OBSERVATIONS = {
     "box": BOX,
@@ -142,13 +148,9 @@ def compare(one, other, mode, steps, seed):
 
 @settings(max_examples=150, deadline=None)
 @given(
-    mode=st.sampled_from(MODES),
-    num_envs=st.integers(1, 5),
-    steps=st.integers(1, 60),
-    seed=st.integers(0, 10**6),
+    **PLAYED,
     observation=st.sampled_from(list(OBSERVATIONS)),
     action=st.sampled_from(list(ACTIONS)),
-    copy=st.booleans(),
     observation_mode=st.sampled_from(["same", "different"]),
 )
 def test_it_does_what_gymnasium_does(
@@ -162,14 +164,7 @@ def test_it_does_what_gymnasium_does(
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    mode=st.sampled_from(MODES),
-    num_envs=st.integers(1, 5),
-    steps=st.integers(1, 60),
-    seed=st.integers(0, 10**6),
-    observation=st.sampled_from(["box", "dict"]),
-    copy=st.booleans(),
-)
+@given(**PLAYED, observation=st.sampled_from(["box", "dict"]))
 def test_a_curriculum_of_one_task_changes_nothing(mode, num_envs, steps, seed, observation, copy):
     plain = SyncVectorEnv([partial(Chance, observation)] * num_envs, copy, autoreset_mode=mode)
     teacher = Teacher(Curriculum([Task("only", 0, 1)]), seed=0)

@@ -31,7 +31,7 @@ def test_a_job_scaled_down(tmp_path, name):
     names = [name]
     command = ["paper", *names, "--scale", "0.002", "--out", tmp_path]
     text = mastery(*command)
-    done = "12,800 examples" if name == "addition-64" else "20,480 frames"
+    done = "8,320 examples" if name == "addition-64" else "20,480 frames"
     assert f"{name}: {done} a run are done" in text
     assert f"The page: {tmp_path / 'paper.html'}" in text
     check_page(tmp_path, names)

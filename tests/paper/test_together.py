@@ -2,18 +2,24 @@
 
 import contextlib
 import os
+import queue
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command import mastery
 
+from mastery.cli.paper import _one_by_one
 from mastery.errors import MasteryError
+from mastery.paper import together
 from mastery.paper.curves import load
+from mastery.paper.experiments import chosen
 from mastery.runs.results import load_results
+from mastery.runs.train import Outcome
 
 NAMES = ["addition-64", "obstructed-maze-papers-agent"]
 LONG = ["addition-128", "obstructed-maze-papers-agent"]
@@ -23,16 +29,73 @@ def test_both_are_trained_and_drawn(tmp_path):
     command = ["paper", *NAMES, "--scale", "0.001", "--jobs", "2", "--out", tmp_path]
     text = mastery(*command)
     done = [
-        "addition-64: 6,400 examples a run are done",
-        f"{NAMES[1]}: 20,480 frames a run are done",
+        "addition-64: 4,480 examples a run are done",
+        f"{NAMES[1]}: 10,240 frames a run are done",
     ]
-    for line in (*done, "addition-64: 6.4k examples (100%)", f"{NAMES[1]}: 41k frames (100%)"):
+    for line in (*done, "addition-64: 640 examples (14%)", f"{NAMES[1]}: 4.1k frames (20%)"):
         assert line in text  # progress too, with the job's name
     assert f"The page: {tmp_path / 'paper.html'}" in text
     assert [len(load(tmp_path / "curves" / f"{name}.npz").seeds) for name in NAMES] == [1, 2]
     again = mastery(*command)
     assert all(line in again for line in done)
-    assert "(100%)" not in again  # there was nothing left to train
+    assert "%)" not in again  # there was nothing left to train
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """On eight cores, with processes that end at once: the name and the devices of each."""
+    found = []
+
+    class Process:
+        def __init__(self, target, args, kwargs):
+            self.events, self.part, self.folder, self.devices, _ = args
+
+        def start(self):
+            found.append((self.part.name, self.devices))
+            self.events.put((self.part.name, Outcome(self.folder, 1, "done", False)))
+
+        def join(self):
+            pass
+
+    monkeypatch.setattr(together, "cores", lambda: 8)
+    monkeypatch.setattr(together, "_context", SimpleNamespace(Queue=queue.Queue, Process=Process))
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.9")
+    return found
+
+
+@pytest.mark.parametrize(("jobs", "devices"), [(1, 8), (3, 2), (4, 2), (16, 1)])
+def test_devices_are_as_many_however_many_jobs_there_are(
+    tmp_path, monkeypatch, started, jobs, devices
+):
+    for names in ([], ["addition"], ["addition-64"]):
+        list(together.together(chosen(names), tmp_path, jobs, print))
+    assert len(started) == 10 + 3 + 1
+    assert {found for _, found in started} == {devices}
+    alone = []
+    monkeypatch.setattr("mastery.runs.machine.prepare", alone.append)
+    monkeypatch.setattr("mastery.paper.run.run", lambda *given, **options: ())
+    list(_one_by_one(chosen(["addition-64"]), tmp_path, jobs, {}))
+    assert alone == [devices]
+
+
+def test_the_longest_begin_first(tmp_path, started):
+    names = ["addition-64", "obstructed-maze", "key-corridor"]
+    list(together.together(chosen(names), tmp_path, 2, print))
+    assert [name for name, _ in started] == [
+        "key-corridor", "obstructed-maze", "key-corridor-papers-agent",
+        "obstructed-maze-papers-agent", "addition-64",
+    ]  # fmt: skip
+
+
+def test_ctrl_c_before_they_have_begun(tmp_path):
+    with command(tmp_path) as process:
+        wait_for(lambda: workers(process), process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "stopped; the same command goes on" in out
+    assert not any((tmp_path / name).exists() for name in LONG)
 
 
 @pytest.mark.slow
@@ -65,8 +128,8 @@ def test_what_ends_early_is_saved_and_goes_on(tmp_path):
 
 
 @contextlib.contextmanager
-def begun(folder, least=(1, 1)):
-    """A command that trains both jobs for long, when each has written so many points."""
+def command(folder):
+    """It trains both jobs for long."""
     arguments = ["paper", *LONG, "--scale", "0.2", "--jobs", "2", "--out", str(folder)]
     process = subprocess.Popen(
         [sys.executable, "-m", "mastery", *arguments, "--save-every", "0"],
@@ -75,13 +138,20 @@ def begun(folder, least=(1, 1)):
         text=True,
     )
     try:
-        wait_for(
-            lambda: all(points(folder / n) >= k for n, k in zip(LONG, least, strict=True)), process
-        )
         yield process
     finally:
         process.kill()
         process.communicate()
+
+
+@contextlib.contextmanager
+def begun(folder, least=(1, 1)):
+    """The same, when each has written so many points."""
+    with command(folder) as process:
+        wait_for(
+            lambda: all(points(folder / n) >= k for n, k in zip(LONG, least, strict=True)), process
+        )
+        yield process
 
 
 def points(directory):

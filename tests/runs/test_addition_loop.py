@@ -17,7 +17,7 @@ from mastery.cli.play import play_command
 from mastery.cli.train import _job
 from mastery.learners import addition
 from mastery.learners.addition import FOR_VALIDATION, Settings
-from mastery.runs import addition_loop
+from mastery.runs import addition_loop, compiled_loop
 from mastery.runs.addition_loop import AdditionLoop
 from mastery.runs.agent import load_agent
 from mastery.runs.compiled_loop import each_run
@@ -87,11 +87,14 @@ def test_what_is_saved_and_loaded_goes_on_to_the_bit(job):
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
-def test_one_in_a_batch_is_that_run_alone(job, whole):
+def test_one_in_a_batch_is_that_run_alone(job, whole, monkeypatch):
+    """One after the other, and at the same time as on a GPU."""
     _, _, metrics = whole
     alone = trained(replace(job, programs=PROGRAMS[1:2]), 1)[2]
-    assert np.allclose(alone.probability[:, 0], metrics.probability[:10, 1], atol=1e-5)
-    assert np.array_equal(alone.returns[:, 0], metrics.returns[:10, 1])
+    monkeypatch.setattr(compiled_loop, "in_turn", lambda: False)
+    for found in (metrics, trained(job, 1)[2]):
+        assert np.allclose(alone.probability[:, 0], found.probability[:10, 1], atol=1e-5)
+        assert np.array_equal(alone.returns[:, 0], found.returns[:10, 1])
 
 
 def test_the_evaluation_is_the_accuracy_on_validation_examples(job, whole):
@@ -170,10 +173,11 @@ def test_validation_in_many_runs_is_that_of_each(monkeypatch):
         return addition_loop.validate(p, key, digits, 40)
 
     chances = jax.numpy.linspace(0.3, 0.9, 30)
-    several = jax.jit(lambda chances: each_run(one, chances))
-    together = several(chances)
-    alone = [bool(several(p[None])[0]) for p in chances]
-    assert together.tolist() == alone
+    in_turn = jax.jit(lambda chances: each_run(one, chances))
+    alone = [bool(in_turn(p[None])[0]) for p in chances]
+    assert in_turn(chances).tolist() == alone
+    monkeypatch.setattr(compiled_loop, "in_turn", lambda: False)  # as on a GPU
+    assert jax.jit(lambda chances: each_run(one, chances))(chances).tolist() == alone
     assert any(alone)
     assert not all(alone)
 
@@ -284,9 +288,25 @@ def test_what_is_counted_must_fit_the_curriculum():
 
 @pytest.mark.slow
 def test_addition_3_is_learned(tmp_path):
-    """The real thing, at a small size: by the command's own settings, in a few minutes."""
-    outcome = train(Job(ADDITION, frames=4_000_000, episodes=1000), tmp_path / "job")
+    """The real thing, at a small size: the command with its own settings, in a few minutes.
+
+    It is compiled as for a user, not as in the other tests. What a network has right goes up and
+    down as it trains on, until the last one has learned: so the median of three is judged.
+    """
+    ours = ("XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    command = ["train", "addition-3", "--program", "mr", "--seeds", "3", "--examples", "4M"]
+    subprocess.run(
+        [sys.executable, "-m", "mastery", *command, "--out", tmp_path / "job"],
+        env={**environment, "XDG_CACHE_HOME": str(tmp_path)},
+        check=True,
+    )
     results = load_results(tmp_path / "job")
-    print(f"addition-3 with mr: {results.solved[0]:,.0f} examples, {results.seconds[-1]:.0f} s")
-    assert outcome.ended == "every run has learned every task"
-    assert results.evaluations["greedy"].returns[-1].min() > 0.97
+    worst = results.evaluations["greedy"].returns[-1].min(1)  # of the tasks, in each run
+    print(
+        f"addition-3 with mr: learned after {results.solved.tolist()} examples, "
+        f"{worst.round(3).tolist()} of the worst task are right, {results.seconds[-1]:.0f} s"
+    )
+    assert results.ended == "every run has learned every task"
+    assert np.isfinite(results.solved).all()
+    assert np.median(worst) > 0.97

@@ -7,9 +7,10 @@ import pytest
 
 from mastery import CheckpointError, Curriculum, MasteryError
 from mastery.learners.ppo import Settings
+from mastery.runs.database import open_database
 from mastery.runs.job import Job
 from mastery.runs.loop import Metrics
-from mastery.runs.results import load_results
+from mastery.runs.results import load_results, read_curves
 from mastery.runs.store import Store, read_job
 from mastery.runs.train import resume, train
 
@@ -58,9 +59,10 @@ def test_a_job_of_format_2_is_read_and_goes_on(tmp_path):
     assert progress[3].tolist() == [[-0.25, 0, 0]]
 
 
-def test_some_results_are_those_after_an_update_and_of_the_first_tasks(tmp_path):
+def test_some_curves_are_those_after_an_update_and_of_the_first_tasks(tmp_path):
     whole = load_results(written(tmp_path / "job", 4))
-    some = load_results(tmp_path / "job", after=4, tasks=2)
+    with open_database(tmp_path / "job") as db:
+        some = read_curves(db, runs=1, tasks=2, after=4)
     assert some.frames.tolist() == whole.frames[2:].tolist()
     assert some.mastery.tolist() == whole.mastery[2:, :, :2].tolist()
     assert some.returns.shape == (2, 1, 2)
