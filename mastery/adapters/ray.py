@@ -178,7 +178,7 @@ class RemoteTeacher:
             remote._call(lambda actor: actor.begin.remote(place, teacher))
         except MasteryError:
             if not remote._call(lambda actor: actor.working.remote()):
-                ray.kill(remote.actor)
+                _end(name, remote.actor)
             raise
         remote.actor = None
         remote._connect()
@@ -273,7 +273,7 @@ class RemoteTeacher:
         """End the actor, with everything written; `start` goes on from the folder."""
         self.flush()
         self._call(lambda actor: actor.close.remote())
-        ray.kill(self.actor)
+        _end(self.name, self.actor)
 
     def __enter__(self) -> RemoteTeacher:
         return self
@@ -370,6 +370,23 @@ def _find(name: str) -> Any:
             f"there is no teacher named {name!r}, or it was stopped: start it with "
             "RemoteTeacher.start(teacher, folder)"
         ) from None
+
+
+def _end(name: str, actor: Any) -> None:
+    """Kill the actor and wait until it is gone: Ray only sends word, and until that has come the
+    actor answers still, and its name finds it."""
+    ray.kill(actor)
+    try:
+        while True:
+            ray.get(actor.working.remote())
+            time.sleep(0.01)
+    except ray.exceptions.RayActorError:
+        pass
+    try:
+        while ray.get_actor(name, NAMESPACE) == actor:
+            time.sleep(0.01)
+    except ValueError:
+        pass
 
 
 def _plain(error: Any) -> Exception:

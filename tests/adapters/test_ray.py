@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -105,6 +106,15 @@ def test_a_handle_can_be_given_to_workers_and_the_teacher_die_meanwhile(cluster,
     again = RemoteTeacher.start(teacher(), tmp_path, "shared")  # from the folder
     assert again.time_step == 802
     again.stop()
+
+
+def test_stopping_waits_until_the_teacher_is_gone(cluster, tmp_path, monkeypatch):
+    remote = RemoteTeacher.start(teacher(), tmp_path, "slow to die")
+    kill = ray.kill
+    monkeypatch.setattr(ray, "kill", lambda actor: Timer(0.5, kill, (actor,)).start())
+    remote.stop()
+    with pytest.raises(MasteryError, match="there is no teacher named 'slow to die'"):
+        remote.probabilities  # noqa: B018
 
 
 def test_a_worker_that_is_far_ahead_waits(cluster, tmp_path, monkeypatch):
