@@ -1,4 +1,4 @@
-"""Teacher and network on the addition curriculum, as one compiled program for all runs of a job.
+"""Teacher and network on the addition curriculum.
 
 Algorithm 3 of the paper, the batch form: the teacher's probabilities compose the minibatches of an
 epoch, and after it the teacher sees the accuracy on new examples of every task. How far a network
@@ -15,63 +15,56 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mastery.draws import uniform
 from mastery.learners import addition
 from mastery.learners.addition import FOR_TEACHER, FOR_VALIDATION, Learner, Settings
-from mastery.runs.compiled_loop import CompiledLoop, Plan, each_run, in_any_run, slots
+from mastery.runs.compiled_loop import CompiledLoop, Learned, Student, each_run, in_any_run
 from mastery.runs.job import Job, digits_of
-from mastery.runs.loop import Evaluation, Metrics
+from mastery.runs.loop import Evaluation
 
 Array = Any  # a JAX array
 ENOUGH, RUNNING = 0.99, 3  # of every task's validation examples, in so many epochs
 
 
-class Carry(NamedTuple):
-    """What changes in a run."""
+class Studies(NamedTuple):
+    """A run without its teacher."""
 
-    teacher: Any  # the program's state
-    learner: Learner
-    key: Array  # of the teacher, and of what is tested
+    network: addition.Network
+    optimiser: Any
+    key: Array  # of what it learns from
+    for_tests: Array  # the key of what is tested
     epochs: Array  # () int32: how many there have been
     running: Array  # () int32: how many of the last ones were good enough
     solved: Array  # () int32: after how many epochs it had learned, 0 if it has not
 
 
-def begin(key: Array, plan: Plan, tasks: int, settings: Settings, window: int) -> Carry:
-    key, first, for_learner = jax.random.split(key, 3)
-    teacher = plan.program.init(uniform(first, (3, tasks)), window)
+def begin(key: Array, settings: Settings) -> Studies:
+    # tests go on with the teacher's key, and take what it leaves of every split
+    for_tests, _, for_learner = jax.random.split(key, 3)
     learner, none = addition.begin(for_learner, settings), jnp.int32(0)
-    return Carry(teacher, learner, key, none, none, none)
+    return Studies(*learner, for_tests, none, none, none)
 
 
 def epoch(
-    carry: Carry, plan: Plan, digits: Any, settings: Settings, parts: int = 1
-) -> tuple[Carry, Metrics]:
-    """One epoch of the network, and what the teacher learns from it."""
-    teacher, learner, key, epochs, running, solved = carry
-    program, hyper = plan
-    probability = program.distribution(teacher)
+    studies: Studies,
+    probability: Array,
+    hyper: addition.Hyper,
+    digits: Any,
+    settings: Settings,
+    parts: int = 1,
+) -> tuple[Studies, Learned]:
+    """One epoch of the network, and how it does after it."""
+    learner, (key, epochs, running, solved) = Learner(*studies[:3]), studies[3:]
     learner, examples = addition.learn(learner, probability, digits, settings, hyper, parts)
-    key, for_noise, for_teacher, for_validation = jax.random.split(key, 4)
-    right = addition.accuracy(
-        learner.network, for_teacher, digits, settings.tests, FOR_TEACHER, parts
-    )
-    noise = uniform(for_noise, (3, len(digits)))
-    teacher = program.observe(teacher, right, jnp.ones(len(digits), bool), noise)
+    key, _, for_teacher, for_validation = jax.random.split(key, 4)
+    given, target = addition.tests(for_teacher, digits, settings.tests, FOR_TEACHER)
+    right = addition.right(learner.network, given, target, parts)
     epochs = epochs + 1
     enough = validate(learner.network, for_validation, digits, settings.validation, parts)
     running = jnp.where(enough, running + 1, 0)
     solved = jnp.where((solved == 0) & (running == RUNNING), epochs, solved)
-    metrics = Metrics(
-        probability,
-        program.mastery(teacher),
-        jnp.full(len(digits), settings.tests),
-        right * settings.tests,
-        examples,
-        solved,
-        program.progress(teacher),
-    )
-    return Carry(teacher, learner, key, epochs, running, solved), metrics
+    tested = jnp.full(len(digits), settings.tests)
+    learned = Learned(tested, right.astype(jnp.float32), examples, solved)
+    return Studies(*learner, key, epochs, running, solved), learned
 
 
 def validate(
@@ -92,13 +85,13 @@ def validate(
     )
 
 
-def evaluate(learners: Learner, key: Array, digits: Any, each: int) -> Evaluation:
+def evaluate(studies: Studies, key: Array, digits: Any, each: int) -> Evaluation:
     """Validation examples of every task, the same for every run, which are the first axis."""
 
     def one(network: addition.Network) -> Array:
         return addition.accuracy(network, key, digits, each, FOR_VALIDATION)
 
-    right = each_run(one, learners.network)[:, None]  # there is one policy: the likeliest digits
+    right = each_run(one, studies.network)[:, None]  # there is one policy: the likeliest digits
     return Evaluation(right, right, jnp.full_like(right, max(digits) + 1))
 
 
@@ -107,16 +100,17 @@ class AdditionLoop(CompiledLoop):
     share one."""
 
     def __init__(self, job: Job, devices: list[Any] | None = None) -> None:
-        settings, window = job.settings, slots(job)
+        settings = job.settings
         digits = np.array(digits_of(job.curriculum), np.int32)
         devices = list(jax.devices() if devices is None else devices)
         several = devices[0].platform == "cpu"
         parts = settings.parts(len(devices) // len(job.runs)) if several else 1
-        super().__init__(
-            job,
-            lambda key, plan: begin(key, plan, len(digits), settings, window),
-            lambda carry, plan: epoch(carry, plan, digits, settings, parts),
-            lambda learner, key: evaluate(learner, key, digits, job.episodes),
-            devices,
-            parts,
+        student = Student(
+            begin=lambda key: begin(key, settings),
+            learn=lambda studies, p, hyper: epoch(studies, p, hyper, digits, settings, parts),
+            evaluate=lambda studies, key: evaluate(studies, key, digits, job.episodes),
+            tasks=np.arange(len(digits), dtype=np.int32),
+            known=len(digits),
+            parts=parts,
         )
+        super().__init__(job, student, devices)

@@ -1,7 +1,12 @@
-"""All runs of a job as one compiled program: what every such loop has in common.
+"""Teacher and learner compiled, for all runs of a job: what every such loop has in common.
 
-One run is written down, as two functions; `each_run` makes it many, `jax.shard_map` spreads them
-over all devices.
+Algorithm 2 of the paper: the teacher gives the probabilities of the tasks, the learner trains by
+them, and the teacher sees what came of it. One run is written down, in pieces.
+
+On a GPU the pieces are one program for a chunk of updates, and `jax.vmap` makes it all runs at
+once. On a CPU one run after the other is faster, and compiling takes longer than many a job: there
+each piece is a program of its own, and the large ones, which know neither curriculum nor program,
+are compiled once for all jobs with such a learner. `jax.shard_map` spreads runs over devices.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
+from mastery.draws import uniform
 from mastery.learners.addition import PARTS
 from mastery.recipe import Recipe
 from mastery.runs.arrays import fitting, is_key, named
@@ -28,6 +34,32 @@ Array = Any  # a JAX array
 _AXIS = "run"
 
 
+class Learned(NamedTuple):
+    """What came of an update, of each task that the learner knows."""
+
+    episodes: Array  # that ended, or tests
+    returns: Array  # their sum
+    frames: Array
+    solved: Array | None = None  # (): see `Metrics`
+
+
+class Student(NamedTuple):
+    """The learner of a run, and where the tasks of the curriculum are among those it knows.
+
+    begin: a learner, from the key of its run; the teacher has the first two keys of its split.
+    learn: one update, from the learner, the probabilities of all `known` tasks, and its hyper.
+    evaluate: of the learners of several runs, which are the first axis, and a key.
+    parts: devices that share a run, on the axis PARTS; what they do must come out the same on each.
+    """
+
+    begin: Callable[[Array], Any]
+    learn: Callable[[Any, Array, Any], tuple[Any, Learned]]
+    evaluate: Callable[[Any, Array], Evaluation]
+    tasks: NDArray[np.int32]
+    known: int
+    parts: int = 1
+
+
 class Plan(NamedTuple):
     """What does not change in a run."""
 
@@ -35,31 +67,81 @@ class Plan(NamedTuple):
     hyper: Any  # the learner's settings that may differ from run to run
 
 
+class Carry(NamedTuple):
+    """What changes in a run."""
+
+    teacher: Any  # the program's state
+    learner: Any
+    key: Array  # of the teacher
+
+
+class Pieces(NamedTuple):
+    """A run: how it begins, and its updates."""
+
+    new_teacher: Callable[[Array, Switch], tuple[Any, Array]]
+    new_learner: Callable[[Array], Any]
+    ask: Callable[[Any, Switch], Array]
+    learn: Callable[[Any, Array, Any], tuple[Any, Learned]]
+    tell: Callable[[Any, Array, Switch, Array, Learned], tuple[Any, Array, Metrics]]
+
+    def begin(self, key: Array, plan: Plan) -> Carry:
+        teacher, own = self.new_teacher(key, plan.program)
+        return Carry(teacher, self.new_learner(key), own)
+
+    def update(self, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:
+        teacher, learner, key = carry
+        asked = self.ask(teacher, plan.program)
+        learner, learned = self.learn(learner, asked, plan.hyper)
+        teacher, key, metrics = self.tell(teacher, key, plan.program, asked, learned)
+        return Carry(teacher, learner, key), metrics
+
+
+def pieces(student: Student, slots: int) -> Pieces:
+    """Of a run with this student; slots: of the windows that the programs keep."""
+    tasks, shape = student.tasks, (3, len(student.tasks))
+
+    def new_teacher(key: Array, program: Switch) -> tuple[Any, Array]:
+        key, first = jax.random.split(key, 3)[:2]
+        return program.init(uniform(first, shape), slots), key
+
+    def ask(teacher: Any, program: Switch) -> Array:
+        """The probability of every task that the student knows."""
+        return jnp.zeros(student.known).at[tasks].set(program.distribution(teacher))
+
+    def tell(
+        teacher: Any, key: Array, program: Switch, asked: Array, learned: Learned
+    ) -> tuple[Any, Array, Metrics]:
+        episodes, returns, frames = (x[tasks] for x in learned[:3])
+        key, for_noise = jax.random.split(key)
+        mean, noise = returns / jnp.maximum(episodes, 1), uniform(for_noise, shape)
+        teacher = program.observe(teacher, mean, episodes > 0, noise)
+        mastery, progress = program.mastery(teacher), program.progress(teacher)
+        metrics = Metrics(
+            asked[tasks], mastery, episodes, returns, frames, learned.solved, progress
+        )
+        return teacher, key, metrics
+
+    return Pieces(new_teacher, student.begin, ask, student.learn, tell)
+
+
 class CompiledLoop:
-    """The loop of a job; see `mastery.runs.loop.Loop`.
+    """The loop of a job; see `mastery.runs.loop.Loop`. Its carry is a list: of the runs that are
+    trained at the same time, and then those after them."""
 
-    begin: the carry of a run, from a key and its plan; its `learner` is what `evaluate` gets.
-    step: one update of a run, from its carry and its plan.
-    evaluate: of the learners of all runs, which are the first axis, and a key.
-    parts: devices that share a run, on the axis PARTS; what they do must come out the same on each.
-    """
-
-    def __init__(
-        self,
-        job: Job,
-        begin: Callable[[Array, Plan], Any],
-        step: Callable[[Any, Plan], tuple[Any, Metrics]],
-        evaluate: Callable[[Any, Array], Evaluation],
-        devices: list[Any] | None = None,
-        parts: int = 1,
-    ) -> None:
+    def __init__(self, job: Job, student: Student, devices: list[Any] | None = None) -> None:
         self.job = job
         runs = job.runs
-        devices = list(jax.devices() if devices is None else devices)
-        groups = min(len(runs), len(devices) // parts)
-        # every device has the same number of runs; the last one may have some that nobody asked for
         self._runs = len(runs)
-        padded = runs + [runs[-1]] * (-len(runs) % groups)
+        devices = list(jax.devices() if devices is None else devices)
+        groups = min(len(runs), len(devices) // student.parts)
+        at_once = groups if in_turn() else -(-len(runs) // groups) * groups
+        # the last ones may be some that nobody asked for, so that every device has as many
+        padded = runs + [runs[-1]] * (-len(runs) % at_once)
+        shape = (groups, student.parts)
+        mesh = Mesh(np.array(devices[: groups * student.parts]).reshape(shape), ("runs", PARTS))
+        spread, same = PartitionSpec("runs"), PartitionSpec()  # type: ignore[no-untyped-call]
+        self._at_once, self._sharding = at_once, NamedSharding(mesh, spread)
+
         recipes = [Recipe.parse(run.program) for run in padded]
         hypers = [job.learner.Hyper.of(job.settings)._replace(**run.changes) for run in padded]
         plan = Plan(
@@ -68,61 +150,91 @@ class CompiledLoop:
                 *(np.array(values, np.float32) for values in zip(*hypers, strict=True))
             ),
         )
-        mesh = Mesh(np.array(devices[: groups * parts]).reshape(groups, parts), ("runs", PARTS))
-        spread, same = PartitionSpec("runs"), PartitionSpec()  # type: ignore[no-untyped-call]
-        self._sharding = NamedSharding(mesh, spread)
-        self._plan = jax.device_put(jax.tree.map(_single, plan), self._sharding)
-        self._keys = jax.device_put(
-            jnp.stack([jax.random.key(run.seed) for run in padded]), self._sharding
-        )
-
-        def all_begin(keys: Array, plan: Plan) -> Any:
-            return each_run(begin, keys, plan)
-
-        def all_advance(carry: Any, plan: Plan) -> tuple[Any, Metrics]:
-            def one(carry: Any, plan: Plan) -> tuple[Any, Metrics]:
-                return lax.scan(lambda c, _: step(c, plan), carry, length=job.chunk)
-
-            found: tuple[Any, Metrics] = each_run(one, carry, plan)
-            return found
+        self._plans = self._turns(jax.tree.map(_single, plan))
+        self._keys = self._turns(jnp.stack([jax.random.key(run.seed) for run in padded]))
 
         over = partial(jax.shard_map, mesh=mesh, out_specs=spread, check_vma=False)
-        self._begin = jax.jit(over(all_begin, in_specs=(spread, spread)))
-        self._advance = jax.jit(over(all_advance, in_specs=(spread, spread)), donate_argnums=0)
-        self._evaluate = jax.jit(over(evaluate, in_specs=(spread, same)))
 
-    def begin(self) -> Any:
-        return self._begin(self._keys, self._plan)
+        def compiled(f: Any, *donated: int) -> Any:
+            every = over(lambda *given: each_run(f, *given), in_specs=spread)
+            return jax.jit(every, donate_argnums=donated)
 
-    def advance(self, carry: Any) -> tuple[Any, Metrics]:
-        carry, metrics = self._advance(carry, self._plan)
-        return carry, jax.tree.map(lambda x: np.swapaxes(self._own(x), 0, 1), metrics)
+        self.pieces = pieces(student, slots(job))
+        self._begin: Callable[[Array, Plan], Carry]
+        self._advance: Callable[[Carry, Plan], tuple[Carry, Metrics]]
+        if in_turn():
+            donated = {"learn": (0,), "tell": (0, 1)}
+            self.pieces = Pieces(
+                *(compiled(f, *donated.get(n, ())) for n, f in self.pieces._asdict().items())
+            )
+            self._begin = self.pieces.begin
+            self._advance = partial(_updates, self.pieces, job.chunk)
+        else:
+            self._begin = compiled(self.pieces.begin)
+            self._advance = compiled(partial(_scan, self.pieces, job.chunk), 0)
+        self._evaluate = jax.jit(over(student.evaluate, in_specs=(spread, same)))
 
-    def evaluate(self, carry: Any, update: int) -> Evaluation:
+    def begin(self) -> list[Carry]:
+        return list(map(self._begin, self._keys, self._plans))
+
+    def advance(self, carry: list[Carry]) -> tuple[list[Carry], Metrics]:
+        after, metrics = zip(*map(self._advance, carry, self._plans), strict=True)
+        return list(after), jax.tree.map(lambda x: np.swapaxes(x, 0, 1), self._own(metrics))
+
+    def evaluate(self, carry: list[Carry], update: int) -> Evaluation:
         key = jax.random.fold_in(jax.random.key(EVALUATION_SEED), update)
-        return Evaluation(*(self._own(x) for x in self._evaluate(carry.learner, key)))
+        found: Evaluation = self._own([self._evaluate(turn.learner, key) for turn in carry])
+        return found
 
-    def save(self, carry: Any) -> dict[str, NDArray[Any]]:
-        return {name: self._own(leaf) for name, leaf in named(carry)}
+    def save(self, carry: list[Carry]) -> dict[str, NDArray[Any]]:
+        turns = [dict(named(turn)) for turn in carry]
+        return {name: self._own([turn[name] for turn in turns]) for name in turns[0]}
 
-    def load(self, arrays: dict[str, NDArray[Any]]) -> Any:
-        like = jax.eval_shape(self._begin, self._keys, self._plan)
+    def load(self, arrays: dict[str, NDArray[Any]]) -> list[Carry]:
+        like = jax.eval_shape(self._begin, self._keys[0], self._plans[0])
         wanted = [(name, (self._runs, *x.shape[1:]), x.dtype) for name, x in named(like)]
-        padding = len(self._keys) - self._runs
         leaves, structure = jax.tree.flatten(like)
+        padding = len(self._keys) * self._at_once - self._runs
         found = []
         for array, leaf in zip(fitting(arrays, wanted), leaves, strict=True):
-            padded = np.concatenate([array, *[array[-1:]] * padding])
-            placed = jax.device_put(padded, self._sharding)
-            found.append(jax.random.wrap_key_data(placed) if is_key(leaf) else placed)
-        return jax.tree.unflatten(structure, found)
+            turns = self._turns(np.concatenate([array, *[array[-1:]] * padding]))
+            found.append(
+                [jax.random.wrap_key_data(turn) for turn in turns] if is_key(leaf) else turns
+            )
+        return [jax.tree.unflatten(structure, turn) for turn in zip(*found, strict=True)]
 
     def close(self) -> None:
         pass
 
-    def _own(self, x: Array) -> NDArray[Any]:
-        """On the host, without the runs that only fill up the devices."""
-        return np.asarray(x)[: self._runs]
+    def _turns(self, runs: Any) -> list[Any]:
+        """Those at the same time, on their devices, and then those after them."""
+        count = jax.tree.leaves(runs)[0].shape[0]
+        return [
+            jax.device_put(
+                jax.tree.map(lambda x, at=at: x[at : at + self._at_once], runs), self._sharding
+            )
+            for at in range(0, count, self._at_once)
+        ]
+
+    def _own(self, turns: Any) -> Any:
+        """Of all runs, on the host, without those that only fill up the devices."""
+        return jax.tree.map(lambda *x: np.concatenate(x)[: self._runs], *turns)
+
+
+def _updates(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:
+    """So many updates of one run of each device, each piece by itself."""
+    found = []
+    for _ in range(count):
+        carry, metrics = run.update(carry, plan)
+        found.append(metrics)
+    return carry, jax.tree.map(lambda *x: np.stack(x, 1), *found)
+
+
+def _scan(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:
+    """So many updates of one run, to be compiled."""
+    found: tuple[Carry, Metrics]
+    found = lax.scan(lambda now, _: run.update(now, plan), carry, length=count)
+    return found
 
 
 def each_run(f: Any, *runs: Any) -> Any:
@@ -130,8 +242,6 @@ def each_run(f: Any, *runs: Any) -> Any:
     if jax.tree.leaves(runs[0])[0].shape[0] == 1:
         found = f(*jax.tree.map(lambda x: x[0], runs))
         return jax.tree.map(lambda x: x[None], found)
-    if in_turn():
-        return lax.map(lambda run: f(*run), runs)
     return jax.vmap(f, axis_name=_AXIS)(*runs)
 
 

@@ -1,4 +1,4 @@
-"""Teacher, environments and agent as one compiled program, for all runs of a job at once.
+"""Teacher, environments and agent, compiled.
 
 Algorithm 2 of the paper: the teacher gives the probabilities of the tasks, each environment draws
 its next task from them when an episode ends, and after each update of PPO (a time-step) the teacher
@@ -9,7 +9,7 @@ One run is written down here; `compiled_loop` makes it many.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,51 +24,11 @@ from mastery.minigrid.rules import act
 from mastery.minigrid.state import start
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import seen_cells
-from mastery.runs.compiled_loop import CompiledLoop, Plan, each_run, slots
+from mastery.runs.compiled_loop import CompiledLoop, Learned, Student, each_run
 from mastery.runs.job import Job, minigrid_tasks
-from mastery.runs.loop import POLICIES, Evaluation, Metrics
+from mastery.runs.loop import POLICIES, Evaluation
 
 Array = Any  # a JAX array
-
-
-class Carry(NamedTuple):
-    """What changes in a run."""
-
-    teacher: Any  # the program's state
-    learner: Learner
-    key: Array  # of the teacher
-
-
-def begin(key: Array, plan: Plan, tasks: Array, settings: Settings, slots: int) -> Carry:
-    key, first, for_learner = jax.random.split(key, 3)
-    teacher = plan.program.init(uniform(first, (3, len(tasks))), slots)
-    return Carry(teacher, ppo.begin(for_learner, settings), key)
-
-
-def time_step(carry: Carry, plan: Plan, tasks: Array, settings: Settings) -> tuple[Carry, Metrics]:
-    """One update of the agent, and what the teacher learns from it."""
-    teacher, learner, key = carry
-    program, hyper = plan
-    probability = program.distribution(teacher)
-    learner, played = ppo.update(learner, _spread(probability, tasks), settings, hyper)
-    episodes, returns, frames = (x[tasks] for x in played)
-    key, for_noise = jax.random.split(key)
-    teacher = program.observe(
-        teacher,
-        returns / jnp.maximum(episodes, 1),
-        episodes > 0,
-        uniform(for_noise, (3, len(tasks))),
-    )
-    metrics = Metrics(
-        probability, program.mastery(teacher), episodes, returns, frames,
-        progress=program.progress(teacher),
-    )  # fmt: skip
-    return Carry(teacher, learner, key), metrics
-
-
-def _spread(probability: Array, tasks: Array) -> Array:
-    """The teacher's probabilities among those of all eighteen tasks."""
-    return jnp.zeros(len(TASKS)).at[tasks].set(probability)
 
 
 def evaluate(
@@ -122,15 +82,22 @@ class MiniGridLoop(CompiledLoop):
     """The loop of a job on our own MiniGrid."""
 
     def __init__(self, job: Job, devices: list[Any] | None = None) -> None:
-        settings, window = job.settings, slots(job)
+        settings = job.settings
         tasks = np.array(minigrid_tasks(job.curriculum), np.int32)
         minimum = job.curriculum.minimum.astype(np.float32)
-        super().__init__(
-            job,
-            lambda key, plan: begin(key, plan, tasks, settings, window),
-            lambda carry, plan: time_step(carry, plan, tasks, settings),
-            lambda learner, key: evaluate(
+
+        def learn(learner: Learner, probabilities: Array, hyper: ppo.Hyper) -> Any:
+            learner, played = ppo.update(learner, probabilities, settings, hyper)
+            return learner, Learned(*played)
+
+        student = Student(
+            # the teacher has the first two keys
+            begin=lambda key: ppo.begin(jax.random.split(key, 3)[2], settings),
+            learn=learn,
+            evaluate=lambda learner, key: evaluate(
                 learner.agent, key, tasks, minimum, job.episodes, settings
             ),
-            devices,
+            tasks=tasks,
+            known=len(TASKS),
         )
+        super().__init__(job, student, devices)

@@ -102,7 +102,7 @@ def test_the_evaluation_is_the_accuracy_on_validation_examples(job, whole):
     found = loop.evaluate(carry, 30)
     assert found.returns.shape == (3, 1, 3)  # one policy
     key = jax.random.fold_in(jax.random.key(EVALUATION_SEED), 30)
-    network = jax.tree.map(lambda x: x[1], carry.learner.network)
+    network = jax.tree.map(lambda x: x[0], carry[1].learner.network)  # each has its turn
     expected = addition.accuracy(network, key, np.array([1, 2, 3]), 50, FOR_VALIDATION)
     assert np.allclose(found.returns[1, 0], expected)
 
@@ -111,20 +111,18 @@ def test_learned_is_three_good_epochs_running(monkeypatch):
     """Validation that is made up: good in epochs 2, 3, 5, 6, 7, 8."""
     now = []
     monkeypatch.setattr(addition_loop, "validate", lambda *_: now[-1])
-    loop = AdditionLoop(Job(ADDITION, settings=SMALL))
-    plan = jax.tree.map(lambda x: x[0], loop._plan)
-    digits = np.array([1, 2, 3])
-    carry = addition_loop.begin(jax.random.key(0), plan, 3, SMALL, 10)
+    studies = addition_loop.begin(jax.random.key(0), SMALL)
 
     @jax.jit
-    def epoch(carry, good):
+    def epoch(studies, good):
         now.append(good)
-        return addition_loop.epoch(carry, plan, digits, SMALL)
+        p, hyper = np.full(3, 1 / 3, np.float32), addition.Hyper.of(SMALL)
+        return addition_loop.epoch(studies, p, hyper, np.array([1, 2, 3]), SMALL)
 
     seen = []
     for good in (0, 1, 1, 0, 1, 1, 1, 1):
-        carry, metrics = epoch(carry, bool(good))
-        seen.append(int(metrics.solved))
+        studies, learned = epoch(studies, bool(good))
+        seen.append(int(learned.solved))
     assert seen == [0, 0, 0, 0, 0, 0, 7, 7]
 
 
@@ -173,11 +171,9 @@ def test_validation_in_many_runs_is_that_of_each(monkeypatch):
         return addition_loop.validate(p, key, digits, 40)
 
     chances = jax.numpy.linspace(0.3, 0.9, 30)
-    in_turn = jax.jit(lambda chances: each_run(one, chances))
-    alone = [bool(in_turn(p[None])[0]) for p in chances]
-    assert in_turn(chances).tolist() == alone
-    monkeypatch.setattr(compiled_loop, "in_turn", lambda: False)  # as on a GPU
-    assert jax.jit(lambda chances: each_run(one, chances))(chances).tolist() == alone
+    every = jax.jit(lambda chances: each_run(one, chances))
+    alone = [bool(every(p[None])[0]) for p in chances]
+    assert every(chances).tolist() == alone  # at the same time, as on a GPU
     assert any(alone)
     assert not all(alone)
 
@@ -195,7 +191,7 @@ found = []
 for devices in (jax.devices(), jax.devices()[:1]):
     loop = AdditionLoop(job, devices)
     carry, metrics = loop.advance(loop.begin())
-    assert len(carry.epochs.sharding.device_set) == len(devices)
+    assert len(carry[0].key.sharding.device_set) == len(devices)
     carry = loop.load(loop.save(carry))
     found.append((metrics, loop.evaluate(carry, 4), loop.save(carry)))
 several, one = found
@@ -205,7 +201,7 @@ for a, b in zip((*several[0], *several[1]), (*one[0], *one[1]), strict=True):
 for name in one[2]:
     assert np.allclose(several[2][name], one[2][name], atol=1e-4), name
 two = AdditionLoop(Job(job.curriculum, ("mr", "uniform"), settings=settings))  # of three devices
-assert len(two.begin().epochs.sharding.device_set) == 2
+assert len(two.begin()[0].key.sharding.device_set) == 2
 print("equal")
 """
 

@@ -38,7 +38,7 @@ def test_it_is_the_agent_of_the_run(directory):
     path, carry = directory
     for run in range(3):
         agent = mastery.load_agent(path, run=run).agent
-        weight = np.asarray(carry.learner.agent.policy[0].weight)[run]
+        weight = np.concatenate([turn.learner.agent.policy[0].weight for turn in carry])[run]
         assert np.array_equal(agent.policy[0].weight, weight)
     best = mastery.load_agent(path)
     assert best.run.seed == 1

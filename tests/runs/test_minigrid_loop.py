@@ -126,6 +126,30 @@ def test_a_run_alone_is_the_run_in_a_batch(monkeypatch):
     assert not np.allclose(saved[name][which], saved[name][faster], atol=1e-5)
 
 
+def test_the_learner_is_the_same_program_whatever_is_taught():
+    """So that it is compiled once for many jobs."""
+    jobs = (
+        Job(CURRICULUM, ("mr",), settings=SMALL, chunk=1),
+        Job(
+            Curriculum.load("blocked-unlock-pickup"),
+            ("gprop-linreg", "mr:window=20", "uniform"),
+            settings=SMALL,
+            grid={"learning_rate": (7e-4, 1e-3)},
+            chunk=5,
+        ),
+    )
+    programs = []
+    for job in jobs:
+        loop = MiniGridLoop(job)
+        key, plan = loop._keys[0], loop._plans[0]
+        learner = jax.eval_shape(loop.pieces.new_learner, key)
+        asked = jax.ShapeDtypeStruct((1, len(TASKS)), np.float32)
+        new = loop.pieces.new_learner.lower(key)
+        learn = loop.pieces.learn.lower(learner, asked, plan.hyper)
+        programs.append((new.as_text(), learn.as_text()))
+    assert programs[0] == programs[1]
+
+
 def test_the_evaluation_is_a_plain_loop_over_episodes(job, whole):
     """Greedy episodes of one run, played one step after the other with the same levels."""
     loop, carry, _ = whole
@@ -133,7 +157,7 @@ def test_the_evaluation_is_a_plain_loop_over_episodes(job, whole):
     again = loop.evaluate(carry, 80)
     assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
     assert not np.array_equal(found.length, loop.evaluate(carry, 81).length)
-    agent = jax.tree.map(lambda x: x[3], carry.learner.agent)
+    agent = jax.tree.map(lambda x: x[0], carry[3].learner.agent)  # one device: each has its turn
     key, _ = jax.random.split(jax.random.fold_in(jax.random.key(EVALUATION_SEED), 80))
     tasks = np.repeat(np.arange(3, 9), 4)
     assert [TASKS[i].name[11:] for i in range(3, 9)] == list(CURRICULUM.names)
