@@ -67,61 +67,71 @@ class Plan(NamedTuple):
     hyper: Any  # the learner's settings that may differ from run to run
 
 
+class Teaching(NamedTuple):
+    """The teacher of a run."""
+
+    state: Any  # the program's
+    key: Array
+    probability: Array  # (known,): of each task in the next update
+
+
 class Carry(NamedTuple):
     """What changes in a run."""
 
-    teacher: Any  # the program's state
+    teacher: Teaching
     learner: Any
-    key: Array  # of the teacher
 
 
 class Pieces(NamedTuple):
     """A run: how it begins, and its updates."""
 
-    new_teacher: Callable[[Array, Switch], tuple[Any, Array]]
+    new_teacher: Callable[[Array, Switch], Teaching]
     new_learner: Callable[[Array], Any]
-    ask: Callable[[Any, Switch], Array]
     learn: Callable[[Any, Array, Any], tuple[Any, Learned]]
-    tell: Callable[[Any, Array, Switch, Array, Learned], tuple[Any, Array, Metrics]]
+    teach: Callable[[Teaching, Learned, Switch], tuple[Teaching, Metrics]]
 
     def begin(self, key: Array, plan: Plan) -> Carry:
-        teacher, own = self.new_teacher(key, plan.program)
-        return Carry(teacher, self.new_learner(key), own)
+        return Carry(self.new_teacher(key, plan.program), self.new_learner(key))
 
     def update(self, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:
-        teacher, learner, key = carry
-        asked = self.ask(teacher, plan.program)
-        learner, learned = self.learn(learner, asked, plan.hyper)
-        teacher, key, metrics = self.tell(teacher, key, plan.program, asked, learned)
-        return Carry(teacher, learner, key), metrics
+        teacher, learner = carry
+        learner, learned = self.learn(learner, teacher.probability, plan.hyper)
+        teacher, metrics = self.teach(teacher, learned, plan.program)
+        return Carry(teacher, learner), metrics
+
+
+_DONATED = ((), (), (0,), (0,))  # the arguments that each piece may write over
 
 
 def pieces(student: Student, slots: int) -> Pieces:
     """Of a run with this student; slots: of the windows that the programs keep."""
     tasks, shape = student.tasks, (3, len(student.tasks))
 
-    def new_teacher(key: Array, program: Switch) -> tuple[Any, Array]:
+    def teaching(state: Any, key: Array, program: Switch) -> Teaching:
+        p = jnp.zeros(student.known).at[tasks].set(program.distribution(state))
+        return Teaching(state, key, p)
+
+    def new_teacher(key: Array, program: Switch) -> Teaching:
         key, first = jax.random.split(key, 3)[:2]
-        return program.init(uniform(first, shape), slots), key
+        return teaching(program.init(uniform(first, shape), slots), key, program)
 
-    def ask(teacher: Any, program: Switch) -> Array:
-        """The probability of every task that the student knows."""
-        return jnp.zeros(student.known).at[tasks].set(program.distribution(teacher))
-
-    def tell(
-        teacher: Any, key: Array, program: Switch, asked: Array, learned: Learned
-    ) -> tuple[Any, Array, Metrics]:
+    def teach(teacher: Teaching, learned: Learned, program: Switch) -> tuple[Teaching, Metrics]:
         episodes, returns, frames = (x[tasks] for x in learned[:3])
-        key, for_noise = jax.random.split(key)
+        key, for_noise = jax.random.split(teacher.key)
         mean, noise = returns / jnp.maximum(episodes, 1), uniform(for_noise, shape)
-        teacher = program.observe(teacher, mean, episodes > 0, noise)
-        mastery, progress = program.mastery(teacher), program.progress(teacher)
+        state = program.observe(teacher.state, mean, episodes > 0, noise)
         metrics = Metrics(
-            asked[tasks], mastery, episodes, returns, frames, learned.solved, progress
+            teacher.probability[tasks],
+            program.mastery(state),
+            episodes,
+            returns,
+            frames,
+            learned.solved,
+            program.progress(state),
         )
-        return teacher, key, metrics
+        return teaching(state, key, program), metrics
 
-    return Pieces(new_teacher, student.begin, ask, student.learn, tell)
+    return Pieces(new_teacher, student.begin, student.learn, teach)
 
 
 class CompiledLoop:
@@ -131,10 +141,10 @@ class CompiledLoop:
     def __init__(self, job: Job, student: Student, devices: list[Any] | None = None) -> None:
         self.job = job
         runs = job.runs
-        self._runs = len(runs)
+        self._runs, self._in_turn = len(runs), in_turn()
         devices = list(jax.devices() if devices is None else devices)
         groups = min(len(runs), len(devices) // student.parts)
-        at_once = groups if in_turn() else -(-len(runs) // groups) * groups
+        at_once = groups if self._in_turn else -(-len(runs) // groups) * groups
         # the last ones may be some that nobody asked for, so that every device has as many
         padded = runs + [runs[-1]] * (-len(runs) % at_once)
         shape = (groups, student.parts)
@@ -155,23 +165,20 @@ class CompiledLoop:
 
         over = partial(jax.shard_map, mesh=mesh, out_specs=spread, check_vma=False)
 
-        def compiled(f: Any, *donated: int) -> Any:
+        def compiled(f: Any, donated: Any = ()) -> Any:
             every = over(lambda *given: each_run(f, *given), in_specs=spread)
             return jax.jit(every, donate_argnums=donated)
 
         self.pieces = pieces(student, slots(job))
         self._begin: Callable[[Array, Plan], Carry]
-        self._advance: Callable[[Carry, Plan], tuple[Carry, Metrics]]
-        if in_turn():
-            donated = {"learn": (0,), "tell": (0, 1)}
-            self.pieces = Pieces(
-                *(compiled(f, *donated.get(n, ())) for n, f in self.pieces._asdict().items())
-            )
+        self._advance: Callable[[Carry, Plan], tuple[Carry, Any]]
+        if self._in_turn:
+            self.pieces = Pieces(*map(compiled, self.pieces, _DONATED))
             self._begin = self.pieces.begin
             self._advance = partial(_updates, self.pieces, job.chunk)
         else:
             self._begin = compiled(self.pieces.begin)
-            self._advance = compiled(partial(_scan, self.pieces, job.chunk), 0)
+            self._advance = compiled(partial(_scan, self.pieces, job.chunk), (0,))
         self._evaluate = jax.jit(over(student.evaluate, in_specs=(spread, same)))
 
     def begin(self) -> list[Carry]:
@@ -179,6 +186,8 @@ class CompiledLoop:
 
     def advance(self, carry: list[Carry]) -> tuple[list[Carry], Metrics]:
         after, metrics = zip(*map(self._advance, carry, self._plans), strict=True)
+        if self._in_turn:  # and all are under way now
+            metrics = tuple(jax.tree.map(lambda *x: np.stack(x, 1), *turn) for turn in metrics)
         return list(after), jax.tree.map(lambda x: np.swapaxes(x, 0, 1), self._own(metrics))
 
     def evaluate(self, carry: list[Carry], update: int) -> Evaluation:
@@ -221,13 +230,13 @@ class CompiledLoop:
         return jax.tree.map(lambda *x: np.concatenate(x)[: self._runs], *turns)
 
 
-def _updates(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:
-    """So many updates of one run of each device, each piece by itself."""
+def _updates(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, list[Metrics]]:
+    """So many updates of one run of each device, each piece by itself; nobody waits for them."""
     found = []
     for _ in range(count):
         carry, metrics = run.update(carry, plan)
         found.append(metrics)
-    return carry, jax.tree.map(lambda *x: np.stack(x, 1), *found)
+    return carry, found
 
 
 def _scan(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:

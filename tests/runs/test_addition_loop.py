@@ -191,7 +191,7 @@ found = []
 for devices in (jax.devices(), jax.devices()[:1]):
     loop = AdditionLoop(job, devices)
     carry, metrics = loop.advance(loop.begin())
-    assert len(carry[0].key.sharding.device_set) == len(devices)
+    assert len(carry[0].teacher.key.sharding.device_set) == len(devices)
     carry = loop.load(loop.save(carry))
     found.append((metrics, loop.evaluate(carry, 4), loop.save(carry)))
 several, one = found
@@ -201,7 +201,7 @@ for a, b in zip((*several[0], *several[1]), (*one[0], *one[1]), strict=True):
 for name in one[2]:
     assert np.allclose(several[2][name], one[2][name], atol=1e-4), name
 two = AdditionLoop(Job(job.curriculum, ("mr", "uniform"), settings=settings))  # of three devices
-assert len(two.begin()[0].key.sharding.device_set) == 2
+assert len(two.begin()[0].teacher.key.sharding.device_set) == 2
 print("equal")
 """
 

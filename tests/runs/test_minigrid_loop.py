@@ -91,7 +91,10 @@ def test_what_is_saved_and_loaded_goes_on_to_the_bit(job):
     assert jax.tree.all(jax.tree.map(np.array_equal, metrics, metrics_again))
     one, two = loop.save(carry), other.save(again)
     assert all(np.array_equal(one[name], two[name]) for name in one)
-    for wrong in ({k: v for k, v in saved.items() if k != "key"}, saved | {"more": np.zeros(12)}):
+    for wrong in (
+        {k: v for k, v in saved.items() if k != "teacher.key"},
+        saved | {"more": np.zeros(12)},
+    ):
         with pytest.raises(CheckpointError, match="does not fit this job"):
             loop.load(wrong)
 
