@@ -24,6 +24,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 # the files that take longest begin first, so that no worker is left alone with one at the end
 _LONGEST = (
+    "test_run.py",
     "test_survival.py",
     "test_page_browser.py",
     "test_minigrid_loop.py",

@@ -34,9 +34,9 @@ def paper_command(
     scale: Annotated[
         float,
         typer.Option(
-            help="The share of frames and seeds: 1 is the paper, 0.05 is for a CPU. Less than 1 "
-            "makes addition smaller as well: three digits instead of nine, a small network, and "
-            "the share is of 4M examples."
+            help="The share of frames and seeds: 1 is the paper, 0.05 is for a CPU. With 0.1 or "
+            "less networks are small as well, and addition has three digits instead of nine and "
+            "its share of 4M examples."
         ),
     ] = 1.0,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of all of it.")] = Path(

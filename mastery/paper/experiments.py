@@ -16,7 +16,8 @@ from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
 from mastery.runs.job import Job
 
-POINTS = 10  # of a curve at least, however far a job is scaled down
+POINTS = 10  # of a curve or so at least, however far a job is scaled down
+SMALL = 0.1  # a job that is scaled down this far or farther is one for a CPU: see `Part.small`
 SEED = 3000  # the first of every experiment; no setting was chosen by looking at these seeds
 BASELINES = ("uniform", "target", "sequential")  # the paper leaves them out
 ESTIMATORS = ("online", "naive", "window", "sampling", "linreg")
@@ -52,19 +53,20 @@ class Part:
     seeds: int = 10
     frames: int = 10_000_000  # or examples
     chunk: int = 10  # updates between two points of the curves
-    small: Mapping[str, Any] = field(default_factory=dict)  # fields that are other, scaled down
+    # fields that are other where it is scaled down far
+    small: Mapping[str, Any] = field(default_factory=lambda: {"settings": {"width": 32}})
 
     def job(self, scale: float = 1.0) -> Job:
-        """At full size; or as `small` has it, with that share of the frames, of the seeds and of
-        the episodes in the evaluation."""
+        """At full size; or with that share of the frames, of the seeds and of the episodes in the
+        evaluation; far scaled down it is as `small` has it."""
         if not 0 < scale <= 1:
             raise MasteryError(f"the scale is {scale:g}; it must be more than 0, and at most 1")
-        part = replace(self, **self.small) if scale < 1 else self
+        part = replace(self, **self.small) if scale <= SMALL else self
         curriculum = Curriculum.load(part.curriculum)
         presets = Job(curriculum).learner.PRESETS
         settings = replace(presets[part.preset], **part.settings)
         frames = math.ceil(part.frames * scale)
-        chunk = max(min(part.chunk, frames // settings.per_update // POINTS), 1)
+        chunk = max(min(part.chunk, round(frames / settings.per_update / POINTS)), 1)
         return Job(
             curriculum,
             programs=part.programs,
@@ -99,7 +101,7 @@ def _both_agents(name: str, where: str, programs: tuple[str, ...]) -> Experiment
 
 
 def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chunk: int) -> Part:
-    """Scaled down it is three digits instead of nine, a small network and fewer examples."""
+    """Far scaled down it is three digits instead of nine, a small network and fewer examples."""
     return Part(
         name,
         "addition-9",

@@ -48,6 +48,7 @@ def write(figure: Figure, path: Path) -> None:
     """As PATH.svg and PATH.png; the same bits for the same picture."""
     with mpl.rc_context(STYLE):
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+        figure.set_layout_engine("none")  # as it is laid out now
         figure.savefig(path.with_suffix(".png"), dpi=160)
 
 

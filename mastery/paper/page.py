@@ -23,7 +23,7 @@ from mastery.paper import claims, curves
 from mastery.paper.claims import AGENTS
 from mastery.paper.configurations import configurations
 from mastery.paper.curves import Curves, Found
-from mastery.paper.experiments import EXPERIMENTS, PARTS
+from mastery.paper.experiments import EXPERIMENTS, PARTS, SMALL
 from mastery.paper.interactive import write_interactive
 from mastery.paper.statistics import (
     Estimate,
@@ -111,9 +111,10 @@ def write_page(found: Found, folder: Path) -> Path:
     done = sum(len(c.seeds) for c in found.values())
     about = f"{done} runs of {len(found)} jobs"
     if scale < 1:
+        small = ", small networks, and addition of three digits" if scale <= SMALL else ""
         about = (
-            f"Scaled down: {scale:g} of the frames and seeds, and addition of three digits by a "
-            f"small network, so nothing here says anything about the paper · {about}"
+            f"Scaled down: {scale:g} of the frames and seeds{small}, so nothing here says anything "
+            f"about the paper · {about}"
         )
     html = PAGE.format(
         title=escape(title),

@@ -13,7 +13,7 @@ import os
 import queue
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,12 +56,13 @@ def together(
 ) -> Iterator[tuple[Part, Outcome | str]]:
     """Each job's outcome when it is there, or what went wrong with it; the others go on.
 
-    The longest begin first, so that none is left alone at the end. Ends after so many minutes, or
-    when interrupted, with all that runs then. options: of `train` and `resume`.
+    Ends after so many minutes, or when interrupted, with all that runs then. options: of `train`
+    and `resume`.
     """
-    waiting = sorted(parts, key=lambda part: _effort(part.job(scale)), reverse=True)
-    for part in waiting:
-        check_same(folder / part.name, part.job(scale))
+    wanted = {part.name: part.job(scale) for part in parts}
+    for name, job in wanted.items():
+        check_same(folder / name, job)
+    waiting = _order(wanted)
     processes = min(jobs, len(waiting)) or 1
     os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{MEMORY / processes:.3f}")
     events: Any = _context.Queue()
@@ -71,7 +72,7 @@ def together(
         while True:
             left = None if minutes is None else minutes - (time.monotonic() - began) / 60
             if waiting and len(running) < jobs and not interrupted and (left is None or left > 0):
-                part = waiting.pop(0)
+                part = PARTS[waiting.pop(0)]
                 running[part.name] = _context.Process(
                     target=_work,
                     args=(events, part, folder, share(jobs), options),
@@ -90,6 +91,14 @@ def together(
                 yield PARTS[name], what if isinstance(what, Outcome) else what.reason
             elif what is not None:
                 say(PARTS[name], what)
+
+
+def _order(jobs: Mapping[str, Job]) -> list[str]:
+    """First one job of each learner, so that the same program is not compiled twice at the same
+    time; of them, and then of the others, the longest, so that none is left alone at the end."""
+    longest = sorted(jobs, key=lambda name: _effort(jobs[name]), reverse=True)
+    learners = [jobs[name].settings for name in longest]
+    return sorted(longest, key=lambda name: jobs[name].settings in learners[: longest.index(name)])
 
 
 def _effort(job: Job) -> float:

@@ -199,6 +199,20 @@ def test_experiments_are_the_papers():
         assert set(claim.parts) <= set(PARTS)
 
 
+def test_a_job_scaled_down_is_small_from_a_tenth_on():
+    half, tenth = (PARTS["addition-128"].job(scale) for scale in (0.5, 0.1))
+    assert (len(half.curriculum), half.frames, half.settings.width) == (9, 20_000_000, 128)
+    assert (len(tenth.curriculum), tenth.frames, tenth.settings.width) == (3, 400_000, 32)
+    assert len(half.runs) == 2 * len(half.programs)
+    assert half.settings.batch == tenth.settings.batch == 128
+    half, tenth = (PARTS["key-corridor-papers-agent"].job(scale) for scale in (0.5, 0.1))
+    assert (half.frames, half.settings.width, half.chunk) == (5_000_000, 64, 10)
+    assert (tenth.frames, tenth.settings.width) == (1_000_000, 32)
+    assert half.settings.encoding == tenth.settings.encoding == "raw"
+    least = PARTS["ablation"].job(0.01)
+    assert (len(least.runs), least.chunk, least.updates) == (17, 2, 26)  # 13 points of the curves
+
+
 def test_experiments_by_name():
     assert [part.name for part in chosen(["key-corridor"])] == [
         "key-corridor",

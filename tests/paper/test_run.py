@@ -1,7 +1,6 @@
 """The real thing, scaled down: trained, resumed, judged and drawn by the command line."""
 
 import numpy as np
-import pytest
 from command import mastery
 
 from mastery.paper.curves import load
@@ -22,30 +21,25 @@ def check_page(folder, names):
         assert f"<code>{name}</code>" in page
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["addition-64", pytest.param("blocked-unlock-pickup-papers-agent", marks=pytest.mark.slow)],
-)
-def test_a_job_scaled_down(tmp_path, name):
+def test_a_job_scaled_down_and_again(tmp_path):
     """As short as can be; the test below has all of them."""
-    names = [name]
-    command = ["paper", *names, "--scale", "0.002", "--out", tmp_path]
+    name = "addition-64"
+    command = ["paper", name, "--scale", "0.002", "--out", tmp_path]
     text = mastery(*command)
-    done = "8,320 examples" if name == "addition-64" else "20,480 frames"
+    done = "8,320 examples"
     assert f"{name}: {done} a run are done" in text
     assert f"The page: {tmp_path / 'paper.html'}" in text
-    check_page(tmp_path, names)
-    before = (tmp_path / names[0] / "run.db").stat().st_mtime_ns
+    check_page(tmp_path, [name])
+    before = (tmp_path / name / "run.db").stat().st_mtime_ns
     assert f"{done} a run are done" in mastery(*command)  # there is nothing left to train
-    assert (tmp_path / names[0] / "run.db").stat().st_mtime_ns == before
+    assert (tmp_path / name / "run.db").stat().st_mtime_ns == before
     error = mastery("paper", name, "--scale", "0.1", "--out", tmp_path, rc=2)
     assert "holds another job (other" in error
     assert "give another folder with --out" in error
 
 
-@pytest.mark.slow
 def test_everything_scaled_down(tmp_path):
-    """Ten compiled programs: some minutes on two cores."""
+    """Every experiment, claim and figure: two minutes on two cores that are free."""
     mastery("paper", "--scale", "0.01", "--out", tmp_path)
     check_page(tmp_path, list(PARTS))
     assert len(list((tmp_path / "figures").glob("*.svg"))) >= 17
