@@ -28,12 +28,12 @@ from mastery.runs.train import resume, train
 CURRICULUM = Curriculum.load("blocked-unlock-pickup")
 
 RECURRENT = (
-    "train", "blocked-unlock-pickup", "--program", "mr,uniform", "--frames", "50k",
+    "train", "blocked-unlock-pickup", "--program", "mr,uniform", "--frames", "25k",
     "--evaluate-every", "10k", "--episodes", "2", "--save-every", "0.2",
     "--set", "envs=4", "--set", "frames=64", "--set", "batch=128", "--set", "ahead=4",
 )  # fmt: skip
 SMALL = (*RECURRENT, "--set", "memory=none")  # half the time to compile
-CHUNKS = 20  # of 10 updates of 4 · 64 frames
+CHUNKS = 10  # of 10 updates of 4 · 64 frames
 ADDITION = (
     "train", "addition-3", "--program", "mr,gprop-linreg", "--examples", "64k",
     "--evaluate-every", "20k", "--episodes", "20", "--save-every", "0.2",
@@ -201,7 +201,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(environment, uninterrupted, tmp_path
     assert "Done" in run(environment, "train", "--resume", directory)
     assert everything(directory) == uninterrupted[1]
     again = run(environment, "train", "--resume", directory)
-    assert "Done: 51,200 frames a run are done." in again  # and nothing was done
+    assert "Done: 25,600 frames a run are done." in again  # and nothing was done
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(environment, uninterrupted, half):
@@ -298,8 +298,8 @@ def test_a_job_can_be_made_longer_but_not_shorter(environment, uninterrupted, tm
     directory = tmp_path / "job"
     shutil.copytree(uninterrupted[0], directory)
     message = run(environment, "train", "--resume", directory, "--frames", "10k", rc=2)
-    assert "51,200 frames already" in message
-    assert "Done" in run(environment, "train", "--resume", directory, "--frames", "53k")
+    assert "25,600 frames already" in message
+    assert "Done" in run(environment, "train", "--resume", directory, "--frames", "27k")
     steps, (training, *_), _ = everything(directory)
     assert steps[:CHUNKS] == uninterrupted[1][0]
     assert len(steps) == CHUNKS + 1
