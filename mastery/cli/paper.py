@@ -50,9 +50,9 @@ def paper_command(
         int | None,
         typer.Option(
             min=1,
-            help="Jobs at the same time, each in a process of its own with its share of the cores: "
-            "the same share if it is the only one, which is faster with 1. On one GPU several need "
-            "NVIDIA's Multi-Process Service to be faster: nvidia-cuda-mps-control -d.",
+            help="Jobs at the same time, each in a process of its own with its share of the cores. "
+            "On one GPU several need NVIDIA's Multi-Process Service to be faster: "
+            "nvidia-cuda-mps-control -d.",
             show_default="1 on a GPU, else the cores, 4 at most",
         ),
     ] = None,
@@ -91,8 +91,10 @@ def paper_command(
             "checkpoint_seconds": save_every,
         }
         jobs = jobs or usual()
-        way = _one_by_one if min(jobs, len(parts)) == 1 else _together
-        ends = way(parts, out, jobs, options)
+        if min(jobs, len(parts)) == 1:
+            ends = _one_by_one(parts, out, options)
+        else:
+            ends = _together(parts, out, jobs, options)
         code = 0
         for part, outcome in ends:
             if isinstance(outcome, str):
@@ -120,12 +122,14 @@ def paper_command(
     typer.echo(f"The page: {page}")
 
 
-def _one_by_one(parts: list[Part], out: Path, jobs: int, options: dict[str, Any]) -> Ends:
-    from mastery.paper.run import run
-    from mastery.paper.together import share
-    from mastery.runs.machine import prepare
+def _one_by_one(parts: list[Part], out: Path, options: dict[str, Any]) -> Ends:
+    from mastery.paper.run import cores_for, run
+    from mastery.runs.machine import cores, prepare
 
-    prepare(share(jobs))
+    devices = cores()
+    if len(parts) == 1:
+        devices = cores_for(out / parts[0].name, parts[0].job(options["scale"]), devices)
+    prepare(devices)
     yield from run(parts, out, watch=job_progress, note=_note, **options)
 
 

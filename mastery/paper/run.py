@@ -77,6 +77,16 @@ def keep(directory: Path, folder: Path, scale: float) -> None:
     curves.save(found, folder / "curves" / f"{directory.name}.npz")
 
 
+def cores_for(directory: Path, job: Job, share: int) -> int:
+    """Cores for a job whose share they are: as many as before where that number counts."""
+    if (directory / "run.db").exists():
+        sessions = load_results(directory).sessions
+        before = int(sessions[-1].hardware.get("devices", 1)) if sessions else share
+        if job.parts(before) != job.parts(share):
+            return before
+    return share
+
+
 def check_same(directory: Path, job: Job) -> None:
     """What is there must be what is wanted: the same job, at the same scale."""
     if not (directory / "run.db").exists():

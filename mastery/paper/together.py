@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from mastery.errors import MasteryError
 from mastery.paper.experiments import PARTS, Part
-from mastery.paper.run import check_same, run_part
+from mastery.paper.run import check_same, cores_for, run_part
 from mastery.runs.job import Job
 from mastery.runs.machine import accelerated, cores, prepare
 from mastery.runs.signals import held, interrupts, release
@@ -33,15 +33,6 @@ _context = multiprocessing.get_context("spawn")
 def usual() -> int:
     """Jobs at the same time where the user does not say."""
     return 1 if accelerated() else min(cores(), 4)
-
-
-def share(jobs: int) -> int:
-    """The cores that each of so many jobs at the same time has, as devices.
-
-    By that number and the machine alone, however many jobs there really are: so what was stopped
-    finds as many devices when it goes on, even by itself.
-    """
-    return max(cores() // jobs, 1)
 
 
 def together(
@@ -64,6 +55,7 @@ def together(
         check_same(folder / name, job)
     waiting = _order(wanted)
     processes = min(jobs, len(waiting)) or 1
+    share = max(cores() // processes, 1)
     os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{MEMORY / processes:.3f}")
     events: Any = _context.Queue()
     running: dict[str, Any] = {}
@@ -73,9 +65,10 @@ def together(
             left = None if minutes is None else minutes - (time.monotonic() - began) / 60
             if waiting and len(running) < jobs and not interrupted and (left is None or left > 0):
                 part = PARTS[waiting.pop(0)]
+                devices = cores_for(folder / part.name, wanted[part.name], share)
                 running[part.name] = _context.Process(
                     target=_work,
-                    args=(events, part, folder, share(jobs), options),
+                    args=(events, part, folder, devices, options),
                     kwargs={"scale": scale, "minutes": left, "elsewhere": elsewhere},
                 )
                 with held():

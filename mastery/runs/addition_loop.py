@@ -104,7 +104,7 @@ class AdditionLoop(CompiledLoop):
         digits = np.array(digits_of(job.curriculum), np.int32)
         devices = list(jax.devices() if devices is None else devices)
         several = devices[0].platform == "cpu"
-        parts = settings.parts(len(devices) // len(job.runs)) if several else 1
+        parts = job.parts(len(devices)) if several else 1
         student = Student(
             begin=lambda key: begin(key, settings),
             learn=lambda studies, p, hyper: epoch(studies, p, hyper, digits, settings, parts),

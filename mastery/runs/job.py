@@ -134,6 +134,10 @@ class Job:
         """That it can use, if there are so many: one for each run, or for a part of its work."""
         return len(self.runs) * int(self.settings.parts(2**20))
 
+    def parts(self, devices: int) -> int:
+        """How many share a run, where there are so many of them."""
+        return int(self.settings.parts(devices // len(self.runs)))
+
     @property
     def updates(self) -> int:
         return self.chunks * self.chunk

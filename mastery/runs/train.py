@@ -7,10 +7,10 @@ import dataclasses
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +112,9 @@ def _check_place(store: Store, elsewhere: bool) -> None:
     if before is None:
         return
     here = hardware()
-    names = ("device", "devices", "machine", "processor")
-    other = [name for name in names if before.get(name) != here[name]]
+    other = [n for n in ("device", "machine", "processor") if before.get(n) != here[n]]
+    if _layout(store.job, before) != _layout(store.job, here):
+        other.append("devices")
     if other and not elsewhere:
         differ = ", ".join(f"{name} {before.get(name)!r}, here {here[name]!r}" for name in other)
         raise MasteryError(
@@ -128,6 +129,13 @@ def _check_place(store: Store, elsewhere: bool) -> None:
     ]
     if changed:
         store.notes.append(f"other versions than before: {', '.join(changed)}; digits may differ")
+
+
+def _layout(job: Job, hardware: Mapping[str, Any]) -> int:
+    """What counts of the number of devices: cores only if they share a run, since each run is by
+    itself there."""
+    devices = int(hardware.get("devices", 1))
+    return job.parts(devices) if hardware.get("device") == "cpu" else devices
 
 
 def make_loop(job: Job) -> Loop:

@@ -19,6 +19,7 @@ from mastery.paper import together
 from mastery.paper.curves import load
 from mastery.paper.experiments import chosen
 from mastery.runs.results import load_results
+from mastery.runs.store import Store
 from mastery.runs.train import Outcome
 
 NAMES = ["addition-64", "obstructed-maze-papers-agent"]
@@ -63,19 +64,33 @@ def started(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize(("jobs", "devices"), [(1, 8), (3, 2), (4, 2), (16, 1)])
-def test_devices_are_as_many_however_many_jobs_there_are(
-    tmp_path, monkeypatch, started, jobs, devices
-):
-    for names in ([], ["addition"], ["addition-64"]):
-        list(together.together(chosen(names), tmp_path, jobs, print))
-    assert len(started) == 10 + 3 + 1
+@pytest.mark.parametrize(
+    ("names", "jobs", "devices"),
+    [([], 3, 2), ([], 16, 1), (["addition"], 16, 2), (["addition-64"], 16, 8)],
+)
+def test_jobs_at_the_same_time_share_the_cores(tmp_path, started, names, jobs, devices):
+    list(together.together(chosen(names), tmp_path, jobs, print))
+    assert len(started) == len(chosen(names))
     assert {found for _, found in started} == {devices}
+
+
+def test_as_many_cores_as_before_where_they_share_a_run(tmp_path, monkeypatch, started):
+    """addition-64, scaled down, is one run, of which two cores do half each."""
+    part = chosen(["addition-64"])[0]
+    job = part.job(0.01)
+    assert [job.parts(n) for n in (1, 2, 3, 8)] == [1, 2, 2, 2]
+    with Store(tmp_path / part.name, job) as store:
+        store.begin_session("mastery paper", 0)
+        assert store.last_hardware()["devices"] == 1
+    list(together.together([part], tmp_path, 4, print, scale=0.01))
+    assert started == [("addition-64", 1)]
     alone = []
+    monkeypatch.setattr("mastery.runs.machine.cores", lambda: 8)
     monkeypatch.setattr("mastery.runs.machine.prepare", alone.append)
     monkeypatch.setattr("mastery.paper.run.run", lambda *given, **options: ())
-    list(_one_by_one(chosen(["addition-64"]), tmp_path, jobs, {}))
-    assert alone == [devices]
+    for folder in (tmp_path, tmp_path / "new"):
+        list(_one_by_one([part], folder, {"scale": 0.01}))
+    assert alone == [1, 8]
 
 
 def test_one_job_of_each_learner_begins_first_and_then_the_longest(tmp_path, started):

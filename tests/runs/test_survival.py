@@ -294,6 +294,14 @@ def test_another_device_is_refused_unless_one_says_so(environment, uninterrupted
     assert "other versions than before: jax 0." in result.stderr
 
 
+def test_more_devices_than_before_give_the_same_bits(environment, uninterrupted, half):
+    flags = f"{environment['XLA_FLAGS']} --xla_force_host_platform_device_count=2"
+    run({**environment, "XLA_FLAGS": flags, "NPROC": "1"}, "train", "--resume", half)
+    sessions = load_results(half).sessions
+    assert [session.hardware["devices"] for session in sessions] == [1, 1, 2]
+    assert everything(half) == uninterrupted[1]
+
+
 def test_a_job_can_be_made_longer_but_not_shorter(environment, uninterrupted, tmp_path):
     directory = tmp_path / "job"
     shutil.copytree(uninterrupted[0], directory)
