@@ -4,11 +4,11 @@
 
 Each worker plays its episodes: a task from the teacher, and a return for it. It writes down, in a
 file of its own, how many updates were acknowledged. While they play, one worker is killed, then the
-teacher, then the node that the teacher runs on with its workers; an episode takes a millisecond
-or more, so that all of it happens while they play. At the end what the teacher has is held against
-what the workers wrote: no acknowledged update may be missing, none may count twice, and what the
-folder holds must be the same teacher. Then the same without any kill and without waiting, for the
-throughput. Needs `pip install 'mastery[ray]'`.
+teacher, then the node that the teacher runs on with its workers; an episode takes a millisecond or
+more, and the last fifth waits for that, so that all of it happens while they play. At the end what
+the teacher has is held against what the workers wrote: no acknowledged update may be missing, none
+may count twice, and what the folder holds must be the same teacher. Then the same without any kill
+and without waiting, for the throughput. Needs `pip install 'mastery[ray]'`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ from mastery.adapters.durable import DurableTeacher
 from mastery.adapters.ray import RemoteTeacher
 
 CURRICULUM = Curriculum.load("key-corridor")
+GO = "go"  # a file: all are killed that will be
 
 
 @ray.remote(max_retries=0)
-def play(number: int, episodes: int, record: str, pace: float = 0.0) -> tuple[str, int]:
+def play(
+    number: int, episodes: int, record: str, pace: float = 0.0, hold: bool = False
+) -> tuple[str, int]:
     """Episodes of a learner that gets better; with a record of what was acknowledged."""
     teacher = RemoteTeacher(f"teacher-{Path(record).name}", seed=number)
     random = np.random.default_rng(number)
@@ -43,6 +46,12 @@ def play(number: int, episodes: int, record: str, pace: float = 0.0) -> tuple[st
         print(os.getpid(), teacher.client, file=file, flush=True)
         noted = 0
         for episode in range(episodes):
+            if hold and episode == held(episodes):
+                teacher.flush()
+                noted = teacher.acknowledged
+                print(noted, file=file, flush=True)
+                while not Path(record, GO).exists():
+                    time.sleep(0.01)
             score = float(random.random() * episode / episodes)
             time.sleep(pace)
             teacher.update({teacher.sample(): score})
@@ -52,6 +61,11 @@ def play(number: int, episodes: int, record: str, pace: float = 0.0) -> tuple[st
         teacher.flush()
         print(teacher.acknowledged, file=file, flush=True)
     return teacher.client, teacher.acknowledged
+
+
+def held(episodes: int) -> int:
+    """After how many a worker waits, so that none has come to its end when the node is killed."""
+    return episodes * 4 // 5
 
 
 def start(folder: Path, options: dict[str, object] | None = None) -> RemoteTeacher:
@@ -86,7 +100,7 @@ def kills(cluster: Cluster, folder: Path, workers: int, episodes: int) -> dict[s
     began = time.perf_counter()
     pace = max(0.001, 4 / episodes)
     jobs = [
-        play.options(resources={"ab"[i % 2]: 1}).remote(i, episodes, str(folder), pace)
+        play.options(resources={"ab"[i % 2]: 1}).remote(i, episodes, str(folder), pace, hold=True)
         for i in range(workers)
     ]
     wait(folder, 0, episodes // 10)
@@ -94,9 +108,10 @@ def kills(cluster: Cluster, folder: Path, workers: int, episodes: int) -> dict[s
     wait(folder, 2, episodes // 5)
     os.kill(ray.get(teacher.actor.where.remote())[0], signal.SIGKILL)
     for i in (1, 2):  # it is back
-        wait(folder, i, noted(folder, i) + 1)
+        wait(folder, i, min(noted(folder, i) + 1, held(episodes)))
     where = teacher._call(lambda actor: actor.where.remote())[1]
     cluster.remove_node(next(node for node in nodes if node.node_id == where), allow_graceful=False)
+    (folder / GO).touch()
     finished, dead = {}, []
     for i, job in enumerate(jobs):
         try:

@@ -35,7 +35,7 @@ import numpy as np
 
 from mastery import Curriculum, Task
 from mastery.learners import ppo
-from mastery.runs.compiled_loop import each_run
+from mastery.runs.compiled_loop import each_run, in_turn
 from mastery.runs.job import Job
 from mastery.runs.machine import use_cores
 from mastery.runs.train import train
@@ -68,8 +68,9 @@ def peer(seconds: float, threads: int | None) -> float:
 
 
 def parts(job: Job) -> dict[str, float]:
-    """Milliseconds of the parts of an update, of all runs at once."""
-    settings, runs = job.settings, len(job.runs)
+    """Milliseconds of the parts of an update: of all runs at once, or on a CPU, where they take
+    turns, of one."""
+    settings, runs = job.settings, 1 if in_turn(jax.devices()) else len(job.runs)
     h = ppo.Hyper.of(settings)
     p = np.zeros(18, np.float32)
     p[:3] = 1 / 3
@@ -149,7 +150,7 @@ def main() -> None:
     if given.runs == 1 and not with_peer:
         print("torch-ac is not installed: pip install --no-deps torch-ac==1.4.0")
 
-    print(f"\nwhere the time of an update goes (ms, {given.runs} runs)")
+    print("\nwhere the time of an update goes (ms; on a CPU of one run)")
     for memory, job in jobs.items():
         times = parts(job)
         whole = sum(times.values())

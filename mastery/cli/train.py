@@ -128,8 +128,8 @@ def train_command(
 ) -> None:
     """Train agents on a curriculum, with a program that decides what they train on.
 
-    All runs (programs × seeds × settings) are trained at once, on all devices that JAX sees. Ctrl-C
-    saves and says how to go on.
+    All runs (programs × seeds × settings) are trained together, on all devices that JAX sees.
+    Ctrl-C saves and says how to go on.
 
     [dim]mastery train blocked-unlock-pickup[/dim]
     [dim]mastery train key-corridor --program mr,gprop-linreg,uniform --seeds 10 --frames 10M[/dim]
@@ -330,7 +330,7 @@ def job_progress(job: Job) -> Iterator[Any]:
     known = [name for name, settings in presets if settings == job.settings]
     typer.echo(
         f"{job.curriculum.name}: {len(job.curriculum)} tasks, {', '.join(job.programs)}, "
-        f"{runs} {'run' if runs == 1 else 'runs at once'}, "
+        f"{runs} {'run' if runs == 1 else 'runs'}, "
         f"{job.updates * job.frames_of_update:,} {job.settings.unit} each, "
         f"learner: {known[0] if known else 'settings of its own'}"
     )

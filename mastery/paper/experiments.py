@@ -1,8 +1,7 @@
 """What the paper trains, and what we add to it.
 
-An experiment is one or several jobs (`mastery.runs.job`), each of which is one compiled program for
-all its runs. Figures and sections are the paper's; its pictures carry no numbers, so they are
-called by what they show.
+An experiment is one or several jobs (`mastery.runs.job`). Figures and sections are the paper's; its
+pictures carry no numbers, so they are called by what they show.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Part:
     seeds: int = 10
     frames: int = 10_000_000  # or examples
     chunk: int = 10  # updates between two points of the curves
-    # fields that are other where it is scaled down far
+    # fields that are other where it is scaled down far; and settings, beside those above
     small: Mapping[str, Any] = field(default_factory=lambda: {"settings": {"width": 32}})
 
     def job(self, scale: float = 1.0) -> Job:
@@ -64,7 +63,7 @@ class Part:
         part = replace(self, **self.small) if scale <= SMALL else self
         curriculum = Curriculum.load(part.curriculum)
         presets = Job(curriculum).learner.PRESETS
-        settings = replace(presets[part.preset], **part.settings)
+        settings = replace(presets[part.preset], **{**self.settings, **part.settings})
         frames = math.ceil(part.frames * scale)
         chunk = max(min(part.chunk, round(frames / settings.per_update / POINTS)), 1)
         return Job(
@@ -112,7 +111,7 @@ def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chu
         chunk=chunk,
         small={
             "curriculum": "addition-3",
-            "settings": {"batch": batch, "width": 32},
+            "settings": {"width": 32},
             "frames": 4_000_000,
         },
     )

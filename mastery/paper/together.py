@@ -73,7 +73,7 @@ def together(
                 )
                 with held():
                     running[part.name].start()
-                if interrupted:  # before it could be told
+                if interrupted:  # before it could be told, or in the midst of it
                     _pass_on([running[part.name]])
                 continue
             if not running:
@@ -87,9 +87,11 @@ def together(
 
 
 def _order(jobs: Mapping[str, Job]) -> list[str]:
-    """First one job of each learner, so that the same program is not compiled twice at the same
-    time; of them, and then of the others, the longest, so that none is left alone at the end."""
+    """The longest first, so that none is left alone at the end; but on a CPU before them one job of
+    each learner, so that the same program is not compiled twice at the same time."""
     longest = sorted(jobs, key=lambda name: _effort(jobs[name]), reverse=True)
+    if accelerated():
+        return longest
     learners = [jobs[name].settings for name in longest]
     return sorted(longest, key=lambda name: jobs[name].settings in learners[: longest.index(name)])
 

@@ -17,7 +17,7 @@ from jax import lax
 
 from mastery.learners import addition
 from mastery.learners.addition import FOR_TEACHER, FOR_VALIDATION, Learner, Settings
-from mastery.runs.compiled_loop import CompiledLoop, Learned, Student, each_run, in_any_run
+from mastery.runs.compiled_loop import CompiledLoop, Learned, Student, each_run, in_any_run, in_turn
 from mastery.runs.job import Job, digits_of
 from mastery.runs.loop import Evaluation
 
@@ -103,8 +103,7 @@ class AdditionLoop(CompiledLoop):
         settings = job.settings
         digits = np.array(digits_of(job.curriculum), np.int32)
         devices = list(jax.devices() if devices is None else devices)
-        several = devices[0].platform == "cpu"
-        parts = job.parts(len(devices)) if several else 1
+        parts = job.parts(len(devices)) if in_turn(devices) else 1
         student = Student(
             begin=lambda key: begin(key, settings),
             learn=lambda studies, p, hyper: epoch(studies, p, hyper, digits, settings, parts),

@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError
 
+_UNFIT = (
+    "the checkpoint does not fit this job; another version of mastery may have written it: go on "
+    "with that one, or train anew"
+)
+
 
 def is_key(leaf: Any) -> bool:
     """Whether it is a key of random numbers, which is saved as plain numbers."""
@@ -39,8 +44,8 @@ def fitting(
     for name, shape, dtype in wanted:
         array = remaining.pop(name, None)
         if array is None or array.shape != shape or array.dtype != dtype:
-            raise CheckpointError(f"the checkpoint does not fit this job: {name} is not there")
+            raise CheckpointError(f"{_UNFIT}: {name} is not there")
         found.append(array)
     if remaining:
-        raise CheckpointError(f"the checkpoint does not fit this job: {min(remaining)} is new")
+        raise CheckpointError(f"{_UNFIT}: {min(remaining)} is new")
     return found

@@ -5,8 +5,9 @@ them, and the teacher sees what came of it. One run is written down, in pieces.
 
 On a GPU the pieces are one program for a chunk of updates, and `jax.vmap` makes it all runs at
 once. On a CPU one run after the other is faster, and compiling takes longer than many a job: there
-each piece is a program of its own, and the large ones, which know neither curriculum nor program,
-are compiled once for all jobs with such a learner. `jax.shard_map` spreads runs over devices.
+each piece is a program of its own, and the large ones, which know no program and in MiniGrid no
+curriculum, are compiled once for all jobs with such a learner on as many devices. `jax.shard_map`
+spreads runs over devices.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ class CompiledLoop:
     def __init__(self, job: Job, student: Student, devices: list[Any] | None = None) -> None:
         self.job = job
         runs = job.runs
-        self._runs, self._in_turn = len(runs), in_turn()
         devices = list(jax.devices() if devices is None else devices)
+        self._runs, self._in_turn = len(runs), in_turn(devices)
         groups = min(len(runs), len(devices) // student.parts)
         at_once = groups if self._in_turn else -(-len(runs) // groups) * groups
         # the last ones may be some that nobody asked for, so that every device has as many
@@ -167,7 +168,8 @@ class CompiledLoop:
 
         def compiled(f: Any, donated: Any = ()) -> Any:
             every = over(lambda *given: each_run(f, *given), in_specs=spread)
-            return jax.jit(every, donate_argnums=donated)
+            # what comes out lies as what was loaded does, or it would be compiled a second time
+            return jax.jit(every, donate_argnums=donated, out_shardings=self._sharding)
 
         self.pieces = pieces(student, slots(job))
         self._begin: Callable[[Array, Plan], Carry]
@@ -206,11 +208,9 @@ class CompiledLoop:
         padding = len(self._keys) * self._at_once - self._runs
         found = []
         for array, leaf in zip(fitting(arrays, wanted), leaves, strict=True):
-            turns = self._turns(np.concatenate([array, *[array[-1:]] * padding]))
-            found.append(
-                [jax.random.wrap_key_data(turn) for turn in turns] if is_key(leaf) else turns
-            )
-        return [jax.tree.unflatten(structure, turn) for turn in zip(*found, strict=True)]
+            padded = np.concatenate([array, *[array[-1:]] * padding])
+            found.append(jax.random.wrap_key_data(jnp.asarray(padded)) if is_key(leaf) else padded)
+        return self._turns(jax.tree.unflatten(structure, found))
 
     def close(self) -> None:
         pass
@@ -254,10 +254,10 @@ def each_run(f: Any, *runs: Any) -> Any:
     return jax.vmap(f, axis_name=_AXIS)(*runs)
 
 
-def in_turn() -> bool:
+def in_turn(devices: list[Any]) -> bool:
     """Whether a device takes one run after the other. A core does: there the products of many small
     matrices at once are slower, and a run by itself stays in the cache."""
-    return jax.default_backend() == "cpu"
+    return bool(devices[0].platform == "cpu")
 
 
 def in_any_run(condition: Array) -> Array:

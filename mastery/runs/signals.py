@@ -37,7 +37,8 @@ def interrupts(act: Callable[[int], None]) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """They wait; and in a process that is begun meanwhile, until it calls `release`."""
+    """They wait in a process that is begun meanwhile, until it calls `release`; and in this one, if
+    it has no other thread that takes them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
