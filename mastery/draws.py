@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.scipy.special import ndtr
 
 Array = Any  # a JAX array
 _AT_ONCE = 2**16
@@ -50,6 +51,10 @@ class Normals:
             self._left = lax.map(lambda k: normal(k, (each,)), jax.random.split(now)).ravel()
         taken, self._left = self._left[:count], self._left[count:]
         return taken.reshape(shape)
+
+    def take_uniform(self, shape: tuple[int, ...]) -> Array:
+        """New ones that are uniform in [0, 1] instead."""
+        return ndtr(self.take(shape))
 
 
 def _in_a_row(draw: Callable[..., Array], key: Array, shape: tuple[int, ...], dtype: Any) -> Array:

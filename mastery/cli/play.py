@@ -37,6 +37,14 @@ def play_command(
     greedy: Annotated[
         bool, typer.Option("--greedy", help="A trained agent takes its likeliest actions.")
     ] = False,
+    edition: Annotated[
+        str | None,
+        typer.Option(
+            help="The MiniGrid of a task: [bold]3.2.0[/bold], the package's, or [bold]2018[/bold], "
+            "the paper's.",
+            show_default="3.2.0; a trained agent's: its own",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, help="Of the level and of the actions.")
     ] = 0,
@@ -54,9 +62,11 @@ def play_command(
 
     [dim]mastery play list[/dim]
     [dim]mastery play ObstructedMaze-Full --agent planner --gif maze.gif[/dim]
+    [dim]mastery play ObstructedMaze-1Dlhb --edition 2018 --agent planner[/dim]
     [dim]mastery play runs/key-corridor-mr --task S6R3 --gif out.gif[/dim]
     """
     from mastery.minigrid import NAMES, task_id
+    from mastery.minigrid.editions import TODAY, find_edition
 
     if what == "list":
         typer.echo("\n".join(NAMES))
@@ -95,8 +105,10 @@ def play_command(
             return
         name = NAMES[task_id(name)]
     limit = steps or (300 if trained is None else 10_000)
-    reward = "paper" if trained is None else trained.job.settings.reward
-    episode = play(name, player, seed, limit, reward)
+    own = None if trained is None else trained.job.settings
+    reward = "paper" if own is None else own.reward
+    played = find_edition(edition or (TODAY.name if own is None else own.edition))
+    episode = play(name, player, seed, limit, reward, played)
     if episode.terminated:
         end = f"reached the goal, return {episode.reward:.3f}"
     elif episode.truncated:
@@ -106,7 +118,7 @@ def play_command(
     typer.echo(f"{name}: {episode.mission}. {len(episode.actions)} steps: {end}")
     if gif:
         with console.status("drawing"):
-            write_gif(gif, pictures(episode.states, tile, view), fps)
+            write_gif(gif, pictures(episode.states, tile, view, played), fps)
         typer.echo(f"The GIF: {gif.resolve()}")
 
 

@@ -52,7 +52,8 @@ def train_command(
     preset: Annotated[
         str,
         typer.Option(
-            help="The agent's settings: [bold]default[/bold], or [bold]paper[/bold]: the authors'."
+            help="The agent's settings: [bold]default[/bold]; [bold]paper[/bold]: the agent and "
+            "the MiniGrid of the paper's runs; [bold]paper-2019[/bold]: the authors' later agent."
         ),
     ] = "default",
     set_: Annotated[

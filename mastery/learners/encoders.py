@@ -11,6 +11,8 @@ number runs along memory: on a CPU that is much faster than frame after frame.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,19 +22,21 @@ import numpy as np
 
 from mastery.draws import Normals
 from mastery.errors import MasteryError
-from mastery.minigrid.cells import DECODED
+from mastery.minigrid.cells import CLOSED, EMPTY, LOCKED, OPEN, UNLOCKED, UNSEEN
+from mastery.minigrid.editions import TODAY, Edition, find_edition
 
 Array = Any  # a JAX array
 
 
-def _bits() -> Any:
+@lru_cache
+def _bits(edition: Edition) -> Any:
     """What `one_hot` says of each cell, as the bits of a number."""
-    kind, colour, state = DECODED.T.astype(np.uint32)
-    bits = 1 << kind | np.where(kind > 1, 256 << colour, 0) | np.where(kind == 4, 2**14 << state, 0)
-    return bits.astype(np.uint32)
-
-
-_ONE_HOT = _bits()
+    type_, colour, state = edition.decoded.T.astype(np.uint32)
+    kind = np.arange(256) >> 3
+    is_thing = ~np.isin(kind, (UNSEEN, EMPTY))
+    is_door = np.isin(kind, (LOCKED, CLOSED, OPEN, UNLOCKED))
+    bits = 1 << type_ | np.where(is_thing, 256 << colour, 0)
+    return (bits | np.where(is_door, 2**14 << state, 0)).astype(np.uint32)
 
 
 class Space(NamedTuple):
@@ -47,14 +51,49 @@ class Linear(eqx.Module):
     weight: Array  # (inputs, outputs): so laid out its gradient is the faster product on a CPU
     bias: Array  # (outputs,)
 
-    def __init__(self, normals: Normals, inputs: int, outputs: int, gain: float = 1.0) -> None:
-        # the weights of each output have this length together, as in the authors' code
-        weight = normals.take((inputs, outputs))
-        self.weight = gain * weight / jnp.linalg.norm(weight, axis=0)
-        self.bias = jnp.zeros(outputs)
+    def __init__(
+        self,
+        normals: Normals,
+        inputs: int,
+        outputs: int,
+        gain: float = 1.0,
+        uniform: bool = False,
+    ) -> None:
+        """The weights of each output have this length together, as in the authors' code. uniform:
+        weights and biases are uniform within ± 1 / √inputs instead, PyTorch's default."""
+        if uniform:
+            bound = inputs**-0.5
+            self.weight = bound * (2 * normals.take_uniform((inputs, outputs)) - 1)
+            self.bias = bound * (2 * normals.take_uniform((outputs,)) - 1)
+        else:
+            weight = normals.take((inputs, outputs))
+            self.weight = gain * weight / jnp.linalg.norm(weight, axis=0)
+            self.bias = jnp.zeros(outputs)
 
     def __call__(self, x: Array) -> Array:
         return self.weight.T @ x + self.bias[:, None]
+
+
+class Initial(NamedTuple):
+    """How the layers of an agent begin: each from random numbers, inputs and outputs."""
+
+    convolution: Callable[[Normals, int, int], Linear]
+    gates: Callable[[Normals, int, int], Linear]  # of the LSTM
+    head: Callable[[Normals, int, int], Linear]
+    policy: Callable[[Normals, int, int], Linear]  # its last layer
+    forget: float  # what the LSTM adds to its forget gate, so that it remembers at first
+
+
+_uniform = partial(Linear, uniform=True)
+INITIAL = {
+    # the policy is nearly uniform at first
+    "scaled": Initial(
+        partial(Linear, gain=2**0.5), partial(Linear, gain=0.5**0.5), Linear,
+        partial(Linear, gain=0.01), 1.0,
+    ),
+    # PyTorch's defaults, and the linear layers of the authors' code
+    "pytorch": Initial(_uniform, _uniform, Linear, Linear, 0.0),
+}  # fmt: skip
 
 
 class Cells(eqx.Module):
@@ -62,19 +101,23 @@ class Cells(eqx.Module):
 
     layers: tuple[Linear, Linear, Linear]
     encoding: str = eqx.field(static=True)
+    edition: Edition = eqx.field(static=True)
 
-    def __init__(self, normals: Normals, width: int, encoding: str) -> None:
+    def __init__(
+        self, normals: Normals, width: int, encoding: str, edition: Edition, initial: Initial
+    ) -> None:
         channels = 17 if encoding == "onehot" else 3
         sizes = ((channels, 16), (16, 32), (32, width))
         first, second, third = (
-            Linear(normals, 4 * inputs, outputs, gain=2**0.5) for inputs, outputs in sizes
+            initial.convolution(normals, 4 * inputs, outputs) for inputs, outputs in sizes
         )
-        self.layers, self.encoding = (first, second, third), encoding
+        self.layers, self.encoding, self.edition = (first, second, third), encoding, edition
 
     def __call__(self, cells: Array) -> Array:
         """uint8 (n, 7, 7) to (width, n)."""
         cells = jnp.moveaxis(cells, 0, -1)
-        x = one_hot(cells) if self.encoding == "onehot" else jnp.stack(_decode(cells))
+        seen = one_hot if self.encoding == "onehot" else _decode
+        x = seen(cells, self.edition)
         first, second, third = self.layers
         x = _convolve(first, x.astype(jnp.float32))  # (16, 6, 6, n)
         x = x.reshape(16, 3, 2, 3, 2, -1)
@@ -94,20 +137,18 @@ def _convolve(layer: Linear, x: Array) -> Array:
     return layer(patches).reshape(-1, height, width, x.shape[-1])
 
 
-def one_hot(cells: Array) -> Array:
+def one_hot(cells: Array, edition: Edition = TODAY) -> Array:
     """Cells as 17 zeros and ones: eight types, six colours, three states of a door; bool
     (17, …)."""
     which = np.arange(17, dtype=np.uint32).reshape(-1, *[1] * cells.ndim)
-    found = jnp.asarray(_ONE_HOT).at[cells].get(mode="promise_in_bounds")
+    found = jnp.asarray(_bits(edition)).at[cells].get(mode="promise_in_bounds")
     return (found >> which) & 1 != 0
 
 
-def _decode(cells: Array) -> tuple[Array, Array, Array]:
-    """MiniGrid's numbers for the type, the colour and the state of cells."""
-    kind, colour, state = (
-        jnp.asarray(DECODED[:, i]).at[cells].get(mode="promise_in_bounds") for i in range(3)
-    )
-    return kind, colour, state
+def _decode(cells: Array, edition: Edition) -> Array:
+    """MiniGrid's numbers for the type, the colour and the state of cells, (3, …)."""
+    numbers = (jnp.asarray(edition.decoded[:, i]) for i in range(3))
+    return jnp.stack([n.at[cells].get(mode="promise_in_bounds") for n in numbers])
 
 
 class Pixels(eqx.Module):
@@ -177,11 +218,16 @@ class Vectors(eqx.Module):
 
 
 def make_encoder(
-    normals: Normals, space: Space, width: int, encoding: str
+    normals: Normals,
+    space: Space,
+    width: int,
+    encoding: str,
+    edition: str = TODAY.name,
+    initial: str = "scaled",
 ) -> Cells | Pixels | Vectors:
-    """The encoder for what an agent sees."""
+    """The encoder for what an agent sees. encoding, edition and initial: of MiniGrid's cells."""
     if space.kind == "cells":
-        return Cells(normals, width, encoding)
+        return Cells(normals, width, encoding, find_edition(edition), INITIAL[initial])
     if space.kind == "pixels":
         return Pixels(normals, width, space.shape)
     if space.kind == "vector":

@@ -17,7 +17,7 @@ through the same functions from `segments` on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -29,8 +29,9 @@ from jax import lax
 from mastery.draws import Normals, uniform
 from mastery.errors import MasteryError
 from mastery.learners import novelty
-from mastery.learners.encoders import Linear, Space, make_encoder
+from mastery.learners.encoders import INITIAL, Linear, Space, make_encoder
 from mastery.minigrid import engine
+from mastery.minigrid.editions import EDITIONS, Edition, find_edition
 from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import VIEW, seen_cells
@@ -50,6 +51,7 @@ class Settings:
     bptt: int = 8  # frames through which gradients flow back in time
     ahead: int = 16  # levels made ahead for each environment, so that none is played twice
     learning_rate: float = 7e-4  # Adam's
+    epsilon: float = 1e-8  # Adam's, beside the root of the mean square
     discount: float = 0.99  # γ
     gae: float = 0.95  # λ of the advantage estimation
     entropy: float = 0.0025  # weight of the policy's entropy
@@ -61,11 +63,13 @@ class Settings:
     normalise: bool = False  # advantages to mean 0 and deviation 1 in each minibatch
     clip_value: bool = False  # clip the value's movement as the policy's
     encoding: str = "onehot"  # of MiniGrid's cells: onehot, or raw (three numbers each)
+    initial: str = "scaled"  # initial weights: scaled, or pytorch (its defaults, as of 2018)
     memory: str = "lstm"  # lstm or none
     skip: bool = True  # with an lstm: the heads see past it as well
     width: int = 64  # of the embedding, the memory and the heads
     actions: int = 6  # of MiniGrid's; 7 with "done", which does nothing
     reward: str = "paper"  # of a success in MiniGrid: 1 − n/n_max, or minigrid: 1 − 0.9 n/n_max
+    edition: str = "3.2.0"  # of MiniGrid: 3.2.0, or 2018 (rules and view of the paper's runs)
 
     unit: ClassVar[str] = "frames"
 
@@ -83,10 +87,12 @@ class Settings:
             ("encoding", ("onehot", "raw")),
             ("memory", ("lstm", "none")),
             ("reward", tuple(REWARDS)),
+            ("initial", tuple(INITIAL)),
+            ("edition", tuple(EDITIONS)),
         ):
             if getattr(self, name) not in known:
                 raise MasteryError(
-                    f"{name} is {getattr(self, name)!r}; there is {' and '.join(known)}"
+                    f"{name} is {getattr(self, name)!r}; choose from {', '.join(known)}"
                 )
         for name in (f.name for f in fields(self) if f.type == "int"):
             value = getattr(self, name)
@@ -94,7 +100,7 @@ class Settings:
                 raise MasteryError(f"{name} is {value!r}; it must be a whole number from 1")
         for name in (f.name for f in fields(self) if f.type == "float"):
             value, high = getattr(self, name), 1 if name in ("discount", "gae") else 1e9
-            low = 1e-12 if name in ("learning_rate", "clip", "gradient_norm") else 0
+            low = 1e-12 if name in ("learning_rate", "epsilon", "clip", "gradient_norm") else 0
             if not isinstance(value, (int, float)) or not low <= value <= high:
                 least = "more than 0" if low else "0 or more"
                 most = ", and at most 1" if high == 1 else ""
@@ -111,8 +117,8 @@ class Settings:
             )
 
 
-# the paper's appendix, and the authors' code where the paper is silent
-PAPER = Settings(
+# the paper's appendix, and the authors' code of 2019 where the paper is silent
+PAPER_2019 = Settings(
     learning_rate=1e-3,
     entropy=0.01,
     gradient_norm=0.5,
@@ -123,13 +129,24 @@ PAPER = Settings(
     skip=False,
     actions=7,
 )
-PRESETS = {"default": Settings(), "paper": PAPER}
+# the agent and the MiniGrid of September 2018, when the paper's runs were made
+PAPER = replace(
+    PAPER_2019,
+    bptt=1,
+    learning_rate=7e-4,
+    epsilon=1e-5,
+    initial="pytorch",
+    reward="minigrid",
+    edition="2018",
+)
+PRESETS = {"default": Settings(), "paper": PAPER, "paper-2019": PAPER_2019}
 
 
 class Hyper(NamedTuple):
     """The settings that may differ from run to run, as arrays."""
 
     learning_rate: Array
+    epsilon: Array
     discount: Array
     gae: Array
     entropy: Array
@@ -152,17 +169,20 @@ class Agent(eqx.Module):
     policy: tuple[Linear, Linear]
     value: tuple[Linear, Linear]
     skip: bool = eqx.field(static=True)
+    forget: float = eqx.field(static=True)  # added to the forget gate
 
     def __init__(self, key: Array, settings: Settings, space: Space) -> None:
-        normals, width = Normals(key), settings.width
-        self.encoder = make_encoder(normals, space, width, settings.encoding)
-        gates = [Linear(normals, width, 4 * width, gain=0.5**0.5) for _ in range(2)]
+        normals, width, initial = Normals(key), settings.width, INITIAL[settings.initial]
+        self.encoder = make_encoder(
+            normals, space, width, settings.encoding, settings.edition, settings.initial
+        )
+        gates = [initial.gates(normals, width, 4 * width) for _ in range(2)]
         self.lstm = (gates[0], gates[1]) if settings.memory == "lstm" else None
-        self.skip = settings.skip
+        self.skip, self.forget = settings.skip, initial.forget
         seen = 2 * width if self.lstm is not None and self.skip else width
-        last = Linear(normals, width, space.actions, gain=0.01)  # nearly uniform at first
-        self.policy = Linear(normals, seen, width), last
-        self.value = Linear(normals, seen, width), Linear(normals, width, 1)
+        last = initial.policy(normals, width, space.actions)
+        self.policy = initial.head(normals, seen, width), last
+        self.value = initial.head(normals, seen, width), initial.head(normals, width, 1)
 
     @property
     def memory_size(self) -> int:
@@ -182,7 +202,7 @@ class Agent(eqx.Module):
             gates, start = frame
             h, c = (jnp.where(start, 0.0, m) for m in state)
             i, f, g, o = jnp.split(gates + remembered(h), 4)
-            c = jax.nn.sigmoid(f + 1) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            c = jax.nn.sigmoid(f + self.forget) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
             h = jax.nn.sigmoid(o) * jnp.tanh(c)
             return (h, c), h
 
@@ -258,9 +278,11 @@ class Played(NamedTuple):
     frames: Array
 
 
-def with_levels(envs: Environments, key: Array, probabilities: Array) -> Environments:
+def with_levels(
+    envs: Environments, key: Array, probabilities: Array, edition: Edition
+) -> Environments:
     """With new levels for the episodes to come, and an episode where there was none."""
-    pool = engine.refill(key, envs.pool, probabilities)
+    pool = engine.refill(key, envs.pool, probabilities, edition)
     state, pool = engine.begin(envs.state, pool)
     return envs._replace(state=state, pool=pool)
 
@@ -269,15 +291,15 @@ def collect(
     agent: Agent, envs: Environments, key: Array, settings: Settings, h: Hyper
 ) -> tuple[Environments, Frames, Played]:
     """Play `frames` steps in every environment, with actions drawn from the policy."""
-    reward = REWARDS[settings.reward]
+    reward, edition = REWARDS[settings.reward], find_edition(settings.edition)
 
     def one(envs: Environments, uniforms: Array) -> Any:
         state, pool, memory, starts, visited = envs
-        cells = seen_cells(state)
+        cells = seen_cells(state, edition)
         visited, new = novelty.look(visited, starts, cells)
         memory, logits, value = agent(memory, starts, cells)
         action = choose(logits, uniforms)
-        state, pool, outcome = engine.step(state, pool, action, reward)
+        state, pool, outcome = engine.step(state, pool, action, reward, edition)
         ended = outcome.terminated | outcome.truncated
         chosen = log_probability(logits, action)
         seen = (cells, starts, action, chosen, value, outcome.reward, ended)
@@ -285,13 +307,13 @@ def collect(
 
     def segment(envs: Environments, uniforms: Array) -> Any:
         before = envs.memory
-        envs, seen = lax.scan(one, envs, uniforms)
+        envs, seen = lax.scan(one, envs, uniforms, unroll=settings.bptt == 1)
         return envs, (seen, before)
 
     shape = (settings.frames // settings.bptt, settings.bptt, settings.envs)
     envs, (played, memory) = lax.scan(segment, envs, uniform(key, shape))
     seen, new, task = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
-    cells = seen_cells(envs.state)
+    cells = seen_cells(envs.state, edition)
     _, _, last = agent(envs.memory, envs.starts, cells)
     _, after = novelty.look(envs.visited, envs.starts, cells)
     new = jnp.concatenate([new[1:], after[None]])  # a frame leads to what the next one sees
@@ -383,17 +405,15 @@ def ppo_loss(logits: Array, value: Array, frames: Frames, settings: Settings, h:
     return policy + h.value * error.mean() - h.entropy * entropy
 
 
-_adam = optax.scale_by_adam()
-
-
 def new_optimiser(agent: Agent) -> Any:
-    return _adam.init(eqx.filter(agent, eqx.is_array))
+    return optax.scale_by_adam().init(eqx.filter(agent, eqx.is_array))
 
 
 def improve(
     agent: Agent, optimiser: Any, frames: Frames, key: Array, settings: Settings, h: Hyper
 ) -> tuple[Agent, Any]:
     """Go through the frames `epochs` times, in minibatches of whole segments."""
+    adam = optax.scale_by_adam(eps=h.epsilon)
 
     def one(carry: Any, index: Array) -> Any:
         agent, optimiser = carry
@@ -402,7 +422,7 @@ def improve(
         length = jnp.sqrt(sum((g**2).sum() for g in jax.tree.leaves(gradient)))
         shrink = jnp.minimum(1.0, h.gradient_norm / (length + 1e-6))
         gradient = jax.tree.map(lambda g: g * shrink, gradient)
-        change, optimiser = _adam.update(gradient, optimiser)
+        change, optimiser = adam.update(gradient, optimiser)
         change = jax.tree.map(lambda c: -h.learning_rate * c, change)
         return (eqx.apply_updates(agent, change), optimiser), None
 
@@ -442,7 +462,7 @@ def update(
     """
     agent, optimiser, envs, key = learner
     key, for_levels, for_actions, for_order = jax.random.split(key, 4)
-    envs = with_levels(envs, for_levels, probabilities)
+    envs = with_levels(envs, for_levels, probabilities, find_edition(settings.edition))
     envs, frames, played = collect(agent, envs, for_actions, settings, h)
     agent, optimiser = improve(agent, optimiser, frames, for_order, settings, h)
     return Learner(agent, optimiser, envs, key), played

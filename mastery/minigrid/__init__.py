@@ -5,6 +5,7 @@ envs = mastery.minigrid.make_vec("BlockedUnlockPickup", num_envs=1024)    # spea
 The engine under it is a few functions over arrays, for loops that are compiled as a whole:
 
     cells       a cell in one byte
+    editions    today's MiniGrid and that of September 2018: what differs
     grid        a map of cells
     tasks       the eighteen tasks, as data
     actions     what an agent can do
@@ -29,6 +30,8 @@ from mastery.minigrid.tasks import NAMES, TASKS, task_id
 
 # what needs JAX or Gymnasium is imported when it is asked for
 _WHERE = {
+    "EDITIONS": "editions",
+    "Edition": "editions",
     "Level": "state",
     "MINIGRID_REWARD": "rules",
     "MISSIONS": "missions",

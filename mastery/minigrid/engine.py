@@ -26,6 +26,7 @@ import jax.numpy as jnp
 
 from mastery.draws import uniform
 from mastery.errors import MasteryError
+from mastery.minigrid.editions import TODAY, Edition
 from mastery.minigrid.grid import WORDS, Array, once
 from mastery.minigrid.levels import generate
 from mastery.minigrid.rules import PAPER_REWARD, Outcome, act
@@ -49,17 +50,21 @@ class Pool(NamedTuple):
 
 
 def reset(
-    key: Array, probabilities: Array, num_envs: int, ahead: int = AHEAD
+    key: Array,
+    probabilities: Array,
+    num_envs: int,
+    ahead: int = AHEAD,
+    edition: Edition = TODAY,
 ) -> tuple[Pool, State]:
     """A full pool, and every environment at the start of an episode.
 
     For the probabilities see `refill`. `num_envs` and `ahead`, the length of each environment's
-    queue, are shapes: under `jit` they must be static.
+    queue, are shapes, and `edition` is a choice of program: under `jit` they must be static.
     """
     for name, number in (("num_envs", num_envs), ("ahead", ahead)):
         if number < 1:
             raise MasteryError(f"{name} is {number}: it must be 1 at least")
-    pool = _fill(key, probabilities, num_envs, ahead, jnp.zeros((), jnp.int32))
+    pool = _fill(key, probabilities, num_envs, ahead, jnp.zeros((), jnp.int32), edition)
     first = jax.tree.map(lambda x: x[0], pool.levels)
     return pool._replace(taken=pool.taken + 1), start(first)
 
@@ -79,7 +84,7 @@ def begin(state: State, pool: Pool) -> tuple[State, Pool]:
     return renew(state, pool, state.task < 0)
 
 
-def refill(key: Array, pool: Pool, probabilities: Array) -> Pool:
+def refill(key: Array, pool: Pool, probabilities: Array, edition: Edition = TODAY) -> Pool:
     """A pool of new levels of the same size, of tasks drawn from these probabilities.
 
     `probabilities`: of the tasks in the order of TASKS, (18,) or (environments, 18); they need not
@@ -88,18 +93,22 @@ def refill(key: Array, pool: Pool, probabilities: Array) -> Pool:
     compiled: if none is above zero, it is some task (`make_vec` checks). Give a new key each time.
     """
     ahead, num_envs = _shape(pool)
-    return _fill(key, probabilities, num_envs, ahead, pool.reuse())
+    return _fill(key, probabilities, num_envs, ahead, pool.reuse(), edition)
 
 
 def step(
-    state: State, pool: Pool, action: Array, reward: Array | int = PAPER_REWARD
+    state: State,
+    pool: Pool,
+    action: Array,
+    reward: Array | int = PAPER_REWARD,
+    edition: Edition = TODAY,
 ) -> tuple[State, Pool, Outcome]:
     """One step of every environment; where an episode ends, the next one begins.
 
     The state is then the new episode's; the outcome is the old one's, with its task and length
     (and its return: the reward, as there is only one).
     """
-    after, outcome = act(state, action, reward)
+    after, outcome = act(state, action, reward, edition)
     after, pool = renew(after, pool, outcome.terminated | outcome.truncated)
     return after, pool, outcome
 
@@ -124,11 +133,16 @@ def renew(state: State, pool: Pool, ended: Array) -> tuple[State, Pool]:
 
 
 def _fill(
-    key: Array, probabilities: Array, num_envs: int, ahead: int, reused_before: Array
+    key: Array,
+    probabilities: Array,
+    num_envs: int,
+    ahead: int,
+    reused_before: Array,
+    edition: Edition,
 ) -> Pool:
     which, make = jax.random.split(key)
     tasks = _choose_tasks(probabilities, uniform(which, (ahead, num_envs)))
-    return Pool(generate(make, tasks), jnp.zeros(num_envs, jnp.int32), reused_before)
+    return Pool(generate(make, tasks, edition), jnp.zeros(num_envs, jnp.int32), reused_before)
 
 
 def _shape(pool: Pool) -> tuple[int, int]:

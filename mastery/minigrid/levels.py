@@ -6,6 +6,7 @@ of a number, and the r-th set bit is looked up, so that the law is the same and 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -29,6 +30,7 @@ from mastery.minigrid.cells import (
     OPEN,
     WALL_CELL,
 )
+from mastery.minigrid.editions import TODAY, Edition
 from mastery.minigrid.grid import Array, once, write
 from mastery.minigrid.state import Level
 from mastery.minigrid.tasks import (
@@ -140,27 +142,34 @@ def _row(task: MiniGridTask) -> tuple[NDArray[np.uint32], _Table]:
     return base, _Table(*(np.asarray(column, np.int32) for column in table))
 
 
-_ROWS = [_row(task) for task in TASKS]
-_BASE = np.stack([base for base, _ in _ROWS])  # (18, 64): walls and floor
-_SHAPES = [np.shape(column) for column in _ROWS[0][1]]
-_PACKED = np.stack([np.concatenate([c.ravel() for c in row]) for _, row in _ROWS], axis=1)
+@lru_cache(maxsize=8)
+def _rows(
+    tasks: tuple[MiniGridTask, ...],
+) -> tuple[NDArray[np.uint32], NDArray[np.int32], list[tuple[int, ...]]]:
+    """Of all tasks: walls and floor, (18, 64); the columns of their parameters one below the other,
+    (…, 18); and the shape of each column."""
+    rows = [_row(task) for task in tasks]
+    packed = [np.concatenate([c.ravel() for c in row]) for _, row in rows]
+    shapes = [np.shape(column) for column in rows[0][1]]
+    return np.stack([base for base, _ in rows]), np.stack(packed, axis=1), shapes
 
 
 _FIRST_LOCK = np.arange(8).reshape(2, 4) == 0  # the only one of a corridor
 
 
-def _look_up(task: Array) -> _Table:
+def _look_up(task: Array, edition: Edition) -> _Table:
     """The parameters of these tasks, each with its own axes first; in one look-up."""
-    numbers = jnp.asarray(_PACKED).at[:, task.astype(jnp.uint32)].get(mode="promise_in_bounds")
+    _, packed, shapes = _rows(edition.tasks)
+    numbers = jnp.asarray(packed).at[:, task.astype(jnp.uint32)].get(mode="promise_in_bounds")
     columns, start = [], 0
-    for shape in _SHAPES:
+    for shape in shapes:
         size = int(np.prod(shape))
         columns.append(numbers[start : start + size].reshape(*shape, *task.shape))
         start += size
     return _Table(*columns)
 
 
-def generate(key: Array, task: Array) -> Level:
+def generate(key: Array, task: Array, edition: Edition = TODAY) -> Level:
     """A new level of each of these tasks (numbers into TASKS, of any shape).
 
     Numbers that are no task are refused where they are known, which they are not under `jit`.
@@ -170,7 +179,7 @@ def generate(key: Array, task: Array) -> Level:
         if wrong.size:
             raise MasteryError(f"there is no task {wrong.ravel()[0]}: give 0 to {len(TASKS) - 1}")
     task = jnp.asarray(task, jnp.int32)
-    t = _look_up(task)
+    t = _look_up(task, edition)
     words = bits(key, (32, *task.shape))
     t, words = once((t, words))
     order, any_way = words[:DOORS], words[31]
@@ -191,13 +200,15 @@ def generate(key: Array, task: Array) -> Level:
     room = jnp.where(drawn, SIDE * t.step * key_row, t.lock_room)
     locked = place < DOORS
     balls, is_ball = _at(doors, place) + t.before, locked & (t.blocked == 1)
-    taken = jnp.where(is_ball, _cell_bit(balls - room), 0).sum(0)
+    ball_bits = jnp.where(is_ball, _cell_bit(balls - room), 0)
+    late = jnp.where(is_maze, ball_bits, 0) if edition.buries_keys else jnp.zeros_like(ball_bits)
+    taken = (ball_bits & ~late).sum(0)
     keys = []
     for k, half in enumerate((high[13:17], low[13:17])):
         free = t.inside & ~taken
         bit = _select(free, _pick(half, lax.population_count(free)))
         keys.append(room[k] + _cell_offset(bit))
-        taken |= jnp.where(locked[k], 1 << bit, 0)
+        taken |= jnp.where(locked[k], 1 << bit, 0) | late[k]
     shade = _at(colours, place)
     key_cells = jnp.where(t.hidden == 1, (BOX_WITH_KEY + shade) << 3 | GREY, KEY << 3 | shade)
 
@@ -206,22 +217,31 @@ def generate(key: Array, task: Array) -> Level:
     goal_room = jnp.where(is_corridor, SIDE * t.step * row + 2 * t.step, goal_room)
     bit = _select(t.goal_free, _pick(low[17], lax.population_count(t.goal_free)))
     is_door = t.goal == OPEN
+    goal = jnp.where(is_door, edition.unlocked, t.goal)
     colour = jnp.where(is_door, colours[0], jnp.where(is_maze, BLUE, _pick(high[18], 6)))
-    target = t.goal << 3 | colour
+    target = goal << 3 | colour
 
     agent, direction = _place_agent(t, kinds, along, taken[0] * t.with_keys, any_way)
 
     ball = jnp.where(is_maze, GREEN, _pick(low[18], 6)) | BALL << 3
+    things = [
+        (jnp.where(is_ball, balls, NOWHERE), jnp.broadcast_to(ball, balls.shape)),
+        (jnp.where(locked, jnp.stack(keys), NOWHERE), key_cells),
+    ]
+    if edition.buries_keys:
+        things.reverse()  # what is painted later stays
     where = [
         *jnp.where(kinds > 0, doors, NOWHERE),
-        *jnp.where(is_ball, balls, NOWHERE).reshape(8, *task.shape),
-        *jnp.where(locked[0], keys[0], NOWHERE),
-        *jnp.where(locked[1], keys[1], NOWHERE),
+        *(at for places, _ in things for at in places.reshape(8, *task.shape)),
         jnp.where(is_door, NOWHERE, goal_room + _cell_offset(bit)),
     ]
-    what = [*(kinds << 3 | colours), *[ball] * 8, *key_cells.reshape(8, *task.shape), target]
+    what = [
+        *(kinds << 3 | colours),
+        *(cell for _, cells in things for cell in cells.reshape(8, *task.shape)),
+        target,
+    ]
     return Level(
-        grid=_paint(task, where, what),
+        grid=_paint(task, where, what, edition),
         agent=agent.astype(jnp.int32),
         direction=direction.astype(jnp.int32),
         target=target.astype(jnp.uint8),
@@ -229,10 +249,11 @@ def generate(key: Array, task: Array) -> Level:
     )
 
 
-def _paint(task: Array, where: list[Array], what: list[Array]) -> Array:
+def _paint(task: Array, where: list[Array], what: list[Array], edition: Edition) -> Array:
     """The task's walls and floor, with these things in these places."""
     where, what = once((where, what))
-    grid = jnp.asarray(_BASE).at[task.astype(jnp.uint32)].get(mode="promise_in_bounds")
+    base, *_ = _rows(edition.tasks)
+    grid = jnp.asarray(base).at[task.astype(jnp.uint32)].get(mode="promise_in_bounds")
     for at, cell in zip(where, what, strict=True):
         grid = write(grid, at, cell)
     return grid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mastery.minigrid.cells import BALL, BOX, COLOURS, OPEN
+from mastery.minigrid.cells import BALL, BOX, COLOURS, OPEN, UNLOCKED
 from mastery.minigrid.grid import Array
 
 MISSIONS = (
@@ -14,10 +14,11 @@ MISSIONS = (
 def mission_number(target: Array) -> Array:
     """The place of a target's mission in MISSIONS."""
     kind, colour = target >> 3, target & 7
-    return (kind != OPEN) * (1 + 6 * (kind - BALL) + colour)
+    is_thing = (kind != OPEN) & (kind != UNLOCKED)
+    return is_thing * (1 + 6 * (kind - BALL) + colour)
 
 
 def mission(target: int) -> str:
     kind = int(target) >> 3
-    assert kind in (OPEN, BALL, BOX), target
+    assert kind in (OPEN, UNLOCKED, BALL, BOX), target
     return MISSIONS[int(mission_number(int(target)))]

@@ -18,6 +18,7 @@ from mastery.minigrid.cells import (
     KEY,
     LOCKED,
     OPEN,
+    UNLOCKED,
     WALL,
     WALL_CELL,
 )
@@ -26,6 +27,7 @@ from mastery.minigrid.missions import mission
 from mastery.minigrid.state import Level, State, start
 from mastery.minigrid.tasks import SIDE, TASKS, task_id
 
+_DOORS = (LOCKED, CLOSED, OPEN, UNLOCKED)
 _SIMPLE = {"wall": WALL, "key": KEY, "ball": BALL, "box": BOX}
 
 
@@ -95,7 +97,11 @@ def from_package(env: Any, task: str | None = None) -> State:
 
 
 def to_package(state: State | Level) -> Any:
-    """One of the package's environments in this state (of one environment, without other axes)."""
+    """One of the package's environments in this state (of one environment, without other axes).
+
+    The package plays it by its own rules: an unlocked door of 2018 is an open one there, and can be
+    closed.
+    """
     if isinstance(state, Level):
         state = start(state)
     if not isinstance(state, State):
@@ -124,7 +130,7 @@ def to_package(state: State | Level) -> Any:
             env.grid.set(x, y, thing)
             if thing is not None:
                 thing.init_pos = thing.cur_pos = (x, y)
-                is_door = cell >> 3 in (LOCKED, CLOSED, OPEN) and cell & 7 == target & 7
+                is_door = cell >> 3 in _DOORS and cell & 7 == target & 7
                 if is_door if task.goal == "door" else cell == target:
                     goal = thing
     y, x = divmod(int(state.agent), SIDE)
@@ -161,8 +167,8 @@ def _thing(cell: int) -> Any:
     if cell == EMPTY_CELL:
         return None
     kind, colour = cell >> 3, COLOURS[cell & 7]
-    if kind in (LOCKED, CLOSED, OPEN):
-        return Door(colour, is_open=kind == OPEN, is_locked=kind == LOCKED)
+    if kind in _DOORS:
+        return Door(colour, is_open=kind in (OPEN, UNLOCKED), is_locked=kind == LOCKED)
     if kind >= BOX_WITH_KEY:
         return Box(colour, contains=Key(COLOURS[kind - BOX_WITH_KEY]))
     return {WALL: Wall, KEY: Key, BALL: Ball, BOX: Box}[kind](colour)

@@ -29,11 +29,13 @@ from mastery.minigrid.cells import (
     KINDS,
     LOCKED,
     OPEN,
+    UNLOCKED,
     colour,
     is_movable,
     is_walkable,
     kind,
 )
+from mastery.minigrid.editions import TODAY, Edition
 from mastery.minigrid.tasks import SIDE
 
 STEPS = (1, SIDE, -1, -SIDE)  # to the next cell in each direction
@@ -43,7 +45,8 @@ STEPS = (1, SIDE, -1, -SIDE)  # to the next cell in each direction
 # else what was put down beside the way could be what the next way leads through.
 CLEAR_PRICES = [0] * (KINDS << 3)
 for _colour in range(8):
-    CLEAR_PRICES[OPEN << 3 | _colour] = CLEAR_PRICES[EMPTY << 3 | _colour] = 1
+    for _kind in (OPEN, EMPTY, UNLOCKED):
+        CLEAR_PRICES[_kind << 3 | _colour] = 1
     CLEAR_PRICES[CLOSED << 3 | _colour] = 2
 PRICES = [20 if is_movable(_cell) else price for _cell, price in enumerate(CLEAR_PRICES)]
 UNLOCK_WITH_KEY_IN_HAND, UNLOCK = 2, 50
@@ -59,12 +62,13 @@ def plan(
     direction: int,
     target: int,
     carrying: int = EMPTY_CELL,
+    edition: Edition = TODAY,
 ) -> list[int]:
     """The actions from here to the goal; they are few, if not the fewest.
 
     `grid` is [16, 16] cells indexed [y, x] with a wall around the map, and `agent` is y · 16 + x.
-    `target` is the thing to pick up or, of kind OPEN, the door to open. A `MasteryError` says that
-    the thing is gone or that no way to it was found.
+    `target` is the thing to pick up or, of kind OPEN or UNLOCKED, the door to open. A
+    `MasteryError` says that the thing is gone or that no way to it was found.
     """
     grid = np.asarray(grid)
     if grid.shape != (SIDE, SIDE) or grid.dtype != np.uint8:
@@ -73,7 +77,8 @@ def plan(
             "`unpack(state.grid)` is"
         )
     target, carrying = int(target), int(carrying)
-    if kind(target) not in (OPEN, BALL, BOX) or direction not in range(4):
+    is_door = kind(target) in (OPEN, UNLOCKED)
+    if not (is_door or kind(target) in (BALL, BOX)) or direction not in range(4):
         raise MasteryError(
             f"target {target} or direction {direction} is not one: a target is a cell, an open "
             "door, ball or empty box, and a direction 0 to 3"
@@ -81,17 +86,17 @@ def plan(
     cells = grid.tobytes()
     if not 0 <= agent < len(cells) or not is_walkable(cells[agent]):
         raise MasteryError(f"the agent cannot stand at {agent}: give {SIDE} y + x of a free cell")
-    if target == carrying or (kind(target) == OPEN and target in cells):
+    if target == carrying or (is_door and target in cells):
         return []  # nothing is left to do
     wanted = {target}
-    if kind(target) == OPEN:
+    if is_door:
         wanted = {state << 3 | colour(target) for state in (LOCKED, CLOSED)}
     found = next((at for at, cell in enumerate(cells) if cell in wanted), None)
     if found is None:
         raise MasteryError(f"there is no {_name(target)} on the map: the level cannot be solved")
     chance = Random(0)  # the same for the same level
     for attempt in range(MOST_ATTEMPTS):
-        world = _World(cells, int(agent), int(direction), carrying)
+        world = _World(cells, int(agent), int(direction), carrying, edition)
         # amid many things the first way tried may go in circles: then try after a few random acts
         for _ in range(10 * attempt):
             action = chance.randrange(6)
@@ -99,7 +104,7 @@ def plan(
                 world.act(action)
         planner = _Planner(world)
         try:
-            (planner.open_door if kind(target) == OPEN else planner.take)(found, frozenset())
+            (planner.open_door if is_door else planner.take)(found, frozenset())
         except _NoWay:
             continue
         return planner.world.actions
@@ -113,7 +118,15 @@ class _NoWay(Exception):
 class _World:
     """What the rules say an action does, and the actions so far."""
 
-    def __init__(self, cells: bytes | bytearray, agent: int, direction: int, carrying: int) -> None:
+    def __init__(
+        self,
+        cells: bytes | bytearray,
+        agent: int,
+        direction: int,
+        carrying: int,
+        edition: Edition,
+    ) -> None:
+        self.edition = edition
         self.cells = bytearray(cells)
         self.agent = agent
         self.direction = direction
@@ -125,7 +138,7 @@ class _World:
         return self.agent + STEPS[self.direction]
 
     def copy(self) -> _World:
-        world = _World(self.cells, self.agent, self.direction, self.carrying)
+        world = _World(self.cells, self.agent, self.direction, self.carrying, self.edition)
         world.actions = self.actions.copy()
         return world
 
@@ -145,12 +158,20 @@ class _World:
             self.cells[front], self.carrying = self.carrying, cell
         elif action == TOGGLE:
             self.cells[front] = self._toggled(cell)
+            fits = kind(cell) in (LOCKED, UNLOCKED) and self.carrying == _key_of(cell)
+            if fits and self.edition.uses_up_keys:
+                self.carrying = EMPTY_CELL
 
     def _toggled(self, cell: int) -> int:
-        if kind(cell) == OPEN:
+        if kind(cell) == UNLOCKED and self.edition.uses_up_keys:
+            return cell
+        if kind(cell) in (OPEN, UNLOCKED):
             return CLOSED << 3 | cell & 7
-        if kind(cell) == CLOSED or (kind(cell) == LOCKED and self.carrying == _key_of(cell)):
+        if kind(cell) == CLOSED:
             return OPEN << 3 | cell & 7
+        if kind(cell) == LOCKED:
+            fits = self.carrying == _key_of(cell)
+            return self.edition.unlocked << 3 | cell & 7 if fits else cell
         if kind(cell) == BOX:
             return EMPTY_CELL
         if kind(cell) >= BOX_WITH_KEY:
@@ -362,5 +383,5 @@ def _sources(c: int) -> set[int]:
 
 
 def _name(target: int) -> str:
-    what = {OPEN: "door", KEY: "key", BALL: "ball"}.get(kind(target), "box")
+    what = {OPEN: "door", UNLOCKED: "door", KEY: "key", BALL: "ball"}.get(kind(target), "box")
     return f"{COLOURS[colour(target)]} {what}"

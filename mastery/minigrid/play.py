@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from mastery.checkpoint import replace_file
 from mastery.errors import MasteryError
 from mastery.minigrid.actions import ACTIONS
+from mastery.minigrid.editions import TODAY, Edition, find_edition
 from mastery.minigrid.grid import unpack
 from mastery.minigrid.levels import generate
 from mastery.minigrid.missions import mission
@@ -53,10 +55,12 @@ def play(
     seed: int = 0,
     steps: int = 300,
     reward: str = "paper",
+    edition: str | Edition = TODAY,
 ) -> Episode:
-    """Play a new level of a task, to its end or for so many steps: by chance, by plan, or by a
-    policy of your own, which is asked for an action at each step. reward: paper or minigrid."""
-    number = task_id(task)
+    """Play a new level of a task, to its end or for at most `steps` steps: by chance, by plan, or
+    by a policy of your own, which is asked for an action at each step. reward: paper or minigrid.
+    edition: 3.2.0 or 2018."""
+    number, edition = task_id(task), find_edition(edition)
     if not callable(agent) and agent not in AGENTS:
         raise MasteryError(f"there is no agent {agent!r}; there is {' and '.join(AGENTS)}")
     for name, given, least in (("steps", steps, 1), ("seed", seed, 0)):
@@ -64,12 +68,16 @@ def play(
             raise MasteryError(f"{name} is {given!r}: give a whole number from {least} to 2³² − 1")
     steps = min(steps, TASKS[number].n_max)  # no episode is longer
     level_key, action_key = jax.random.split(jax.random.key(seed))
-    state = start(_generate(level_key, jnp.int32(number)))
+    state = start(_generate(level_key, jnp.int32(number), edition))
     if callable(agent):
-        actions = _asked(state, agent, steps)
+        actions = _asked(state, agent, steps, edition)
     elif agent == "planner":
         solution = plan(
-            unpack(state.grid), int(state.agent), int(state.direction), int(state.target)
+            unpack(state.grid),
+            int(state.agent),
+            int(state.direction),
+            int(state.target),
+            edition=edition,
         )
         actions = np.array(solution[:steps], np.int32)
     else:
@@ -77,7 +85,7 @@ def play(
     padded = np.zeros(-(-len(actions) // 64) * 64, np.int32)  # few lengths, so few compiles
     padded[: len(actions)] = actions
     which = MINIGRID_REWARD if reward == "minigrid" else PAPER_REWARD
-    later, outcome = jax.tree.map(np.asarray, _run(state, padded, which))
+    later, outcome = jax.tree.map(np.asarray, _run(state, padded, which, edition))
     ended = np.flatnonzero(outcome.terminated | outcome.truncated)
     count = min(len(actions), int(ended[0]) + 1 if len(ended) else len(actions))
     states = jax.tree.map(
@@ -93,38 +101,40 @@ def play(
     )
 
 
-def _asked(state: State, policy: Policy, steps: int) -> NDArray[np.int32]:
+def _asked(state: State, policy: Policy, steps: int, edition: Edition) -> NDArray[np.int32]:
     """The actions of a policy, up to the end of the episode."""
     actions = []
     for _ in range(steps):
-        actions.append(int(policy(np.asarray(_observe(state)))))
-        state, outcome = _act(state, jnp.int32(actions[-1]))
+        actions.append(int(policy(np.asarray(_observe(state, edition)))))
+        state, outcome = _act(state, jnp.int32(actions[-1]), PAPER_REWARD, edition)
         if outcome.terminated | outcome.truncated:
             break
     return np.array(actions, np.int32)
 
 
-_observe = jax.jit(observe)
-_act = jax.jit(act)
-_generate = jax.jit(generate)
+_observe = jax.jit(observe, static_argnums=1)
+_act = jax.jit(act, static_argnums=3)
+_generate = jax.jit(generate, static_argnums=2)
 
 
-@jax.jit
-def _run(state: State, actions: Any, reward: int) -> tuple[State, Outcome]:
+@partial(jax.jit, static_argnums=3)
+def _run(state: State, actions: Any, reward: int, edition: Edition) -> tuple[State, Outcome]:
     def one(state: State, action: Any) -> tuple[State, tuple[State, Outcome]]:
-        after, outcome = act(state, action, reward)
+        after, outcome = act(state, action, reward, edition)
         return after, (after, outcome)
 
     return jax.lax.scan(one, state, actions)[1]
 
 
-def pictures(states: State, tile: int = 32, with_view: bool = True) -> Iterator[Image]:
+def pictures(
+    states: State, tile: int = 32, with_view: bool = True, edition: Edition = TODAY
+) -> Iterator[Image]:
     """A picture of each of these states: the map, and beside it what the agent sees.
 
     They are drawn one by one as they are asked for, as many of them take much memory.
     """
     cells = np.asarray(_view(states))
-    lit = np.asarray(_visible(cells))
+    lit = np.asarray(_visible(cells, edition))
     grids = unpack(states.grid)
     for n, number in enumerate(np.asarray(states.task).tolist()):
         task = TASKS[number]
@@ -144,7 +154,7 @@ def pictures(states: State, tile: int = 32, with_view: bool = True) -> Iterator[
 
 
 _view = jax.jit(view)
-_visible = jax.jit(visible)
+_visible = jax.jit(visible, static_argnums=1)
 
 
 def _side_by_side(left: Image, right: Image) -> Image:

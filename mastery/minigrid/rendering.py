@@ -26,6 +26,7 @@ from mastery.minigrid.cells import (
     KINDS,
     LOCKED,
     OPEN,
+    UNLOCKED,
     WALL,
     colour,
     kind,
@@ -207,6 +208,7 @@ _DRAWINGS: dict[int, tuple[tuple[Shape, float], ...]] = {
         (_rectangle(0.16, 0.84, 0.47, 0.53), 1),
     ),
 }
+_DRAWINGS[UNLOCKED] = _DRAWINGS[OPEN]
 
 
 @lru_cache(maxsize=1024)
@@ -222,7 +224,8 @@ def _draw_tile(cell: int, direction: int, highlight: bool, tile: int) -> Image:
         image[line(x, y)] = _RGB["grey"]
     rgb = np.array(_RGB[COLOURS[colour(cell)]])
     # a box is drawn the same whatever it holds; what is unseen or empty has no drawing
-    for shape, share in _DRAWINGS.get(min(kind(cell), BOX), ()):
+    what = BOX if BOX < kind(cell) < UNLOCKED else kind(cell)
+    for shape, share in _DRAWINGS.get(what, ()):
         image[shape(x, y)] = (share * rgb).astype(np.uint8)
     if direction != _NO_AGENT:
         image[_agent(direction)(x, y)] = _RGB["red"]

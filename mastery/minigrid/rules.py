@@ -17,9 +17,11 @@ from mastery.minigrid.cells import (
     KEY,
     LOCKED,
     OPEN,
+    UNLOCKED,
     is_movable,
     is_walkable,
 )
+from mastery.minigrid.editions import TODAY, Edition
 from mastery.minigrid.grid import Array, once, read, write
 from mastery.minigrid.state import State
 from mastery.minigrid.tasks import TASKS
@@ -44,11 +46,14 @@ class Outcome(NamedTuple):
     steps: Array  # int32: how many that episode has lasted, this one included
 
 
-def act(state: State, action: Array, reward: Array | int = PAPER_REWARD) -> tuple[State, Outcome]:
+def act(
+    state: State, action: Array, reward: Array | int = PAPER_REWARD, edition: Edition = TODAY
+) -> tuple[State, Outcome]:
     """One action in every environment; a number that is no action does nothing, as `DONE`.
 
-    `reward`: PAPER_REWARD or MINIGRID_REWARD, for all environments or for each. An episode that is
-    over goes on if it is acted upon: see `engine.step` for new levels.
+    `reward`: PAPER_REWARD or MINIGRID_REWARD, for all environments or for each. `edition`: whose
+    rules; static. An episode that is over goes on if it is acted upon: see `engine.step` for new
+    levels.
     """
     action = jnp.asarray(action)
     if action.shape not in ((), jnp.shape(state.agent)):
@@ -71,7 +76,10 @@ def act(state: State, action: Array, reward: Array | int = PAPER_REWARD) -> tupl
     )
     carrying = jnp.where(swap, seen, state.carrying)
     toggle = action == TOGGLE
-    left = jnp.where(swap, state.carrying, jnp.where(toggle, toggled(seen, state.carrying), seen))
+    after_toggle = toggled(seen, state.carrying, edition)
+    left = jnp.where(swap, state.carrying, jnp.where(toggle, after_toggle, seen))
+    if edition.uses_up_keys:
+        carrying = jnp.where(toggle & fits(seen, state.carrying), jnp.uint8(EMPTY_CELL), carrying)
 
     # a target that is picked up was seen ahead; a target that is a door is there afterwards
     reached = (left != seen) & (jnp.where(toggle, left, seen) == state.target)
@@ -92,16 +100,25 @@ def act(state: State, action: Array, reward: Array | int = PAPER_REWARD) -> tupl
     return after, Outcome(won, reached, steps >= n_max, after.task, steps)
 
 
-def toggled(cell: Array, carrying: Array) -> Array:
+def toggled(cell: Array, carrying: Array, edition: Edition = TODAY) -> Array:
     """The cell after a toggle: doors open and close, boxes give way to what they hold."""
     kind, colour = cell >> 3, cell & 7
-    opens = (kind == CLOSED) | ((kind == LOCKED) & (carrying == (KEY << 3 | colour)))
-    cell = jnp.where(opens, OPEN << 3 | colour, cell)
-    cell = jnp.where(kind == OPEN, CLOSED << 3 | colour, cell)
+    unlocks = (kind == LOCKED) & fits(cell, carrying)
+    closes = kind == OPEN
+    if edition.unlocked == UNLOCKED and not edition.uses_up_keys:
+        closes |= kind == UNLOCKED
+    cell = jnp.where(kind == CLOSED, OPEN << 3 | colour, cell)
+    cell = jnp.where(unlocks, edition.unlocked << 3 | colour, cell)
+    cell = jnp.where(closes, CLOSED << 3 | colour, cell)
     cell = jnp.where(kind == BOX, EMPTY_CELL, cell)
-    return jnp.where(kind >= BOX_WITH_KEY, (KEY << 3) + (kind - BOX_WITH_KEY), cell).astype(
-        jnp.uint8
-    )
+    is_full = (kind >= BOX_WITH_KEY) & (kind < UNLOCKED)
+    return jnp.where(is_full, (KEY << 3) + (kind - BOX_WITH_KEY), cell).astype(jnp.uint8)
+
+
+def fits(door: Array, carrying: Array) -> Array:
+    """Whether a door has a lock, open or not, and this is its key."""
+    kind, colour = door >> 3, door & 7
+    return ((kind == LOCKED) | (kind == UNLOCKED)) & (carrying == (KEY << 3 | colour))
 
 
 def front(agent: Array, direction: Array) -> Array:

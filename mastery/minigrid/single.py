@@ -16,18 +16,22 @@ def make(
     task: str,
     *,
     reward: str = "paper",
+    edition: str = "3.2.0",
     observation: str = "dict",
     render_mode: str | None = None,
 ) -> MiniGridEnv:
-    """One environment as a `gymnasium.Env`; slow, as a compiled call is made for each step."""
-    return MiniGridEnv(task, reward=reward, observation=observation, render_mode=render_mode)
+    """One environment as a `gymnasium.Env`; slow, as a compiled call is made for each step. For
+    `reward`, `edition` and `observation` see `make_vec`."""
+    return MiniGridEnv(
+        task, reward=reward, edition=edition, observation=observation, render_mode=render_mode
+    )
 
 
 class MiniGridEnv(gymnasium.Env[Any, Any]):
     """One environment. See `make`."""
 
     def __init__(
-        self, task: str, *, reward: str, observation: str, render_mode: str | None
+        self, task: str, *, reward: str, edition: str, observation: str, render_mode: str | None
     ) -> None:
         if not isinstance(task, str):
             raise MasteryError(f"one environment plays one task: give its name, not {task!r}")
@@ -35,6 +39,7 @@ class MiniGridEnv(gymnasium.Env[Any, Any]):
             task,
             1,
             reward=reward,
+            edition=edition,
             observation=observation,
             render_mode=render_mode,
             autoreset_mode=AutoresetMode.DISABLED,

@@ -20,6 +20,7 @@ from mastery.errors import MasteryError, did_you_mean
 from mastery.minigrid import engine
 from mastery.minigrid.actions import ACTIONS
 from mastery.minigrid.arguments import as_array, check_probabilities, resolve_tasks
+from mastery.minigrid.editions import Edition, find_edition
 from mastery.minigrid.grid import Array
 from mastery.minigrid.missions import MISSIONS, mission_number
 from mastery.minigrid.play import pictures
@@ -38,6 +39,7 @@ def make_vec(
     *,
     probabilities: Any = None,
     reward: str = "paper",
+    edition: str = "3.2.0",
     observation: str = "dict",
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     statistics: bool = True,
@@ -49,21 +51,23 @@ def make_vec(
         envs = make_vec(["Unlock", "UnlockPickup"], num_envs=1024)
         envs = make_vec(Curriculum.load("key-corridor"), num_envs=64)
 
-    `tasks`: names with or without the package's `MiniGrid-` and `-v0`, or a curriculum whose tasks
-    have such a name in `settings["env"]`. `probabilities`: one for each task, in their order or as
-    {name: probability}; uniform by default. Set `envs.probabilities` to change them, or
-    `envs.unwrapped.probabilities` when there are wrappers around it. `reward`: "paper"
-    (1 − n/n_max) or "minigrid" (1 − 0.9 n/n_max). `observation`: "dict" (image, direction, and
-    mission, a number into MISSIONS) or "image" alone. `statistics`: put return, length and time
-    of an episode that ends into `infos["episode"]`; turn it off to use Gymnasium's
-    `RecordEpisodeStatistics`. `ahead`: how many levels are made ahead for each environment; more
-    memory, fewer refills.
+    `tasks`: names with or without the package's `MiniGrid-` and `-v0`, or a curriculum whose
+    tasks have such a name in `settings["env"]`. `probabilities`: one for each task, in their
+    order or as {name: probability}; uniform by default. Set `envs.probabilities` to change
+    them, or `envs.unwrapped.probabilities` when there are wrappers around it. `reward`: "paper"
+    (1 − n/n_max) or "minigrid" (1 − 0.9 n/n_max). `edition`: "3.2.0", the package's rules and
+    view, or "2018", those of the paper's runs (`mastery.minigrid.editions`). `observation`:
+    "dict" (image, direction, and mission, a number into MISSIONS) or "image" alone.
+    `statistics`: put return, length and time of an episode that ends into `infos["episode"]`;
+    turn it off to use Gymnasium's `RecordEpisodeStatistics`. `ahead`: how many levels are made
+    ahead for each environment; more memory, fewer refills.
     """
     return MiniGridVectorEnv(
         tasks,
         num_envs,
         probabilities=probabilities,
         reward=reward,
+        edition=edition,
         observation=observation,
         autoreset_mode=autoreset_mode,
         statistics=statistics,
@@ -87,6 +91,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         *,
         probabilities: Any,
         reward: str,
+        edition: str,
         observation: str,
         autoreset_mode: AutoresetMode | str,
         statistics: bool,
@@ -111,6 +116,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
             raise MasteryError(
                 f"autoreset_mode is {autoreset_mode!r}; there is {known_modes}"
             ) from None
+        self._edition = find_edition(edition)
         self.tasks, self._ids = resolve_tasks(tasks)
         self._place = np.full(len(TASKS), -1)  # from a number into TASKS to one into `tasks`
         self._place[self._ids] = np.arange(len(self._ids))
@@ -183,7 +189,11 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
             self._stale = True
         if self._state is None or (seed is not None and mask.all()):
             self._pool, self._state = _reset(
-                self._next_key(), self._all_probabilities(), self.num_envs, self._ahead
+                self._next_key(),
+                self._all_probabilities(),
+                self.num_envs,
+                self._ahead,
+                self._edition,
             )
             self._stale = False
         else:
@@ -191,7 +201,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         self._ended = self._ended & ~mask
         self._began[mask] = time.perf_counter()
         infos = self._infos(self._state) | {"_task": mask}
-        return self._observation(self._state, _observe(self._state)), infos
+        return self._observation(self._state, _observe(self._state, self._edition)), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         state = self.state
@@ -208,7 +218,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
                 self._renew(fresh)
                 self._began[fresh] = time.perf_counter()
                 state = self.state
-        after, outcome, seen = _act(state, actions, fresh, self._reward)
+        after, outcome, seen = _act(state, actions, fresh, self._reward, self._edition)
         self._state = after
         rewards = np.array(outcome.reward, np.float64)  # as Gymnasium's own
         terminated, truncated = np.array(outcome.terminated), np.array(outcome.truncated)
@@ -218,7 +228,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
             episode = self._episode(ended, rewards, np.asarray(after.steps))
             if self._mode == AutoresetMode.SAME_STEP:
                 infos = self._reset_at_once(ended, observation, infos, episode)
-                observation = self._observation(self.state, _observe(self.state))
+                observation = self._observation(self.state, _observe(self.state, self._edition))
             if self._statistics:
                 infos |= {"episode": episode, "_episode": ended.copy()}
         self._ended = ended if self._mode != AutoresetMode.SAME_STEP else np.zeros_like(ended)
@@ -228,12 +238,14 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         """A picture of each environment: the whole map, what the agent sees highlighted."""
         if self.render_mode is None:
             raise MasteryError("to render, make the environments with render_mode='rgb_array'")
-        return tuple(pictures(self.state, with_view=False))
+        return tuple(pictures(self.state, with_view=False, edition=self._edition))
 
     def _renew(self, mask: NDArray[np.bool_]) -> None:
         """Begin episodes where the mask says so, on levels that nobody has seen."""
         if self._stale or (np.asarray(self._pool.taken)[mask] >= self._ahead).any():
-            self._pool = _refill(self._next_key(), self._pool, self._all_probabilities())
+            self._pool = _refill(
+                self._next_key(), self._pool, self._all_probabilities(), self._edition
+            )
             self._stale = False
         self._state, self._pool = _renew(self.state, self._pool, mask)
 
@@ -322,20 +334,18 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         return given.astype(np.int32)
 
 
-@partial(jax.jit, static_argnums=(2, 3))
-def _reset(key: Array, probabilities: Array, num_envs: int, ahead: int) -> Any:
-    return engine.reset(key, probabilities, num_envs, ahead)
-
-
-_refill = jax.jit(engine.refill)
+_reset = jax.jit(engine.reset, static_argnums=(2, 3, 4))
+_refill = jax.jit(engine.refill, static_argnums=3)
 _renew = jax.jit(engine.renew)
-_observe = jax.jit(observe)
+_observe = jax.jit(observe, static_argnums=1)
 
 
-@jax.jit
-def _act(state: State, actions: Array, fresh: Array, reward: int) -> tuple[State, Outcome, Array]:
+@partial(jax.jit, static_argnums=4)
+def _act(
+    state: State, actions: Array, fresh: Array, reward: int, edition: Edition
+) -> tuple[State, Outcome, Array]:
     """A step, but not where an episode is only just begun."""
-    after, outcome = act(state, actions, reward)
+    after, outcome = act(state, actions, reward, edition)
 
     def choose(new: Array, old: Array) -> Array:
         return jnp.where(fresh.reshape(-1, *[1] * (new.ndim - 1)), old, new)
@@ -346,4 +356,4 @@ def _act(state: State, actions: Array, fresh: Array, reward: int) -> tuple[State
         terminated=outcome.terminated & ~fresh,
         truncated=outcome.truncated & ~fresh,
     )
-    return after, outcome, observe(after)
+    return after, outcome, observe(after, edition)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from mastery.minigrid.cells import DECODED, UNSEEN, is_transparent
+from mastery.minigrid.cells import UNSEEN, is_transparent
+from mastery.minigrid.editions import TODAY, Edition
 from mastery.minigrid.grid import Array, once, read
 from mastery.minigrid.rules import stride
 from mastery.minigrid.state import State
@@ -21,25 +22,25 @@ _I, _J = (index.ravel().astype(np.int32) for index in np.mgrid[:VIEW, :VIEW])
 _OWN = (_I == 3) & (_J == 6)  # the agent's own
 
 
-def observe(state: State) -> Array:
+def observe(state: State, edition: Edition = TODAY) -> Array:
     """The observation, uint8 (7, 7, 3): type, colour and state of each cell in MiniGrid's numbers.
 
     The agent's own cell shows what it carries; a cell that it cannot see is all zero.
     """
-    return decode(once(seen_cells(state)))
+    return decode(once(seen_cells(state, edition)), edition)
 
 
-def seen_cells(state: State) -> Array:
+def seen_cells(state: State, edition: Edition = TODAY) -> Array:
     """The observation with one byte for a cell, uint8 (7, 7), for networks that embed it."""
     cells = once(view(state)).reshape(*state.agent.shape, VIEW * VIEW)
-    seen = jnp.where(_visible(cells), cells, jnp.uint8(UNSEEN))
+    seen = jnp.where(_visible(cells, edition), cells, jnp.uint8(UNSEEN))
     seen = jnp.where(_OWN, state.carrying[..., None], seen)
     return seen.reshape(*state.agent.shape, VIEW, VIEW)
 
 
-def decode(cells: Array) -> Array:
+def decode(cells: Array, edition: Edition = TODAY) -> Array:
     """Cells in MiniGrid's numbers: type, colour and state along a new last axis, uint8."""
-    return jnp.asarray(DECODED).at[cells].get(mode="promise_in_bounds")
+    return jnp.asarray(edition.decoded).at[cells].get(mode="promise_in_bounds")
 
 
 def view(state: State) -> Array:
@@ -53,18 +54,20 @@ def view(state: State) -> Array:
     return read(state.grid, position).reshape(*state.agent.shape, VIEW, VIEW)
 
 
-def visible(cells: Array) -> Array:
+def visible(cells: Array, edition: Edition = TODAY) -> Array:
     """Which cells of a view are seen, bool (7, 7)."""
-    return _visible(cells.reshape(*cells.shape[:-2], VIEW * VIEW)).reshape(cells.shape)
+    flat = cells.reshape(*cells.shape[:-2], VIEW * VIEW)
+    return _visible(flat, edition).reshape(cells.shape)
 
 
-def _visible(cells: Array) -> Array:
+def _visible(cells: Array, edition: Edition) -> Array:
     """MiniGrid's `process_vis`, on the 49 cells in a row.
 
     It goes over each row of the view from the agent's outwards, left to right and back. What comes
     of it: light that falls on a cell one can see through fills the whole run of such cells in that
     row, and shines on the neighbours of that run, diagonal ones included, in this row and in the
-    next. A row of the view is a number of 7 bits here.
+    next. In an edition that narrows, the farthest row only has the light of the row before it. A
+    row of the view is a number of 7 bits here.
     """
     cells = cells.reshape(*cells.shape[:-1], VIEW, VIEW)
     bits = is_transparent(cells).astype(jnp.int32) << np.arange(VIEW, dtype=np.int32)[:, None]
@@ -74,6 +77,8 @@ def _visible(cells: Array) -> Array:
     for j in reversed(range(VIEW)):
         run = _fill(light & clear[..., j], clear[..., j])
         shine = (run | run << 1 | run >> 1) & 127
+        if j == 0 and edition.narrows:
+            shine = light
         if j >= 4:
             near |= (light | shine) << (VIEW * (j - 4))
         else:

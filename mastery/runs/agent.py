@@ -23,7 +23,7 @@ from mastery.learners import addition
 from mastery.learners.addition import Network
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, choose
-from mastery.minigrid import cells
+from mastery.minigrid.editions import find_edition
 from mastery.runs.arrays import named
 from mastery.runs.database import open_database
 from mastery.runs.job import Job, Run, digits_of
@@ -78,7 +78,10 @@ class TrainedAgent:
             from mastery.minigrid import make
 
             env = self.job.curriculum[task].settings["env"]
-            return make(env, reward=self.job.settings.reward, render_mode=render_mode)
+            settings = self.job.settings
+            return make(
+                env, reward=settings.reward, edition=settings.edition, render_mode=render_mode
+            )
         return self._tasks.make(number, render_mode)
 
     def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
@@ -94,7 +97,7 @@ class TrainedAgent:
                 f"an observation has shape {image.shape}; this agent sees MiniGrid's images, "
                 "(7, 7, 3), or several of them"
             )
-        encoded = cells.encode(image)
+        encoded = find_edition(self.job.settings.edition).encode(image)
         single = encoded.ndim == len(self.space.shape)
         return encoded[None] if single else encoded, single
 

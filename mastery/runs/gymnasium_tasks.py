@@ -24,7 +24,7 @@ from mastery.adapters.environments import Env, make_by_settings
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError
 from mastery.learners.encoders import Space
-from mastery.minigrid import cells
+from mastery.minigrid.editions import TODAY
 from mastery.minigrid.tasks import NAMES
 
 BYTE, SINGLE = np.dtype(np.uint8), np.dtype(np.float32)
@@ -111,7 +111,7 @@ def _view_of(env: Env, as_cells: bool) -> View | None:
         return _view_of_space(space)
     shape = space["image"].shape or ()
     if as_cells and shape == (7, 7, 3):
-        return View("cells", (7, 7), BYTE, lambda seen: cells.encode(seen["image"]))
+        return View("cells", (7, 7), BYTE, lambda seen: TODAY.encode(seen["image"]))
     side = env.get_wrapper_attr("agent_view_size") if env.has_wrapper_attr("agent_view_size") else 0
     if shape == (side, side, 3):
         planes = np.arange(11, dtype=np.uint8)  # 10 is the largest of the package's numbers

@@ -19,6 +19,7 @@ from jax import lax
 from mastery.draws import uniform
 from mastery.learners import ppo
 from mastery.learners.ppo import Agent, Learner, Settings
+from mastery.minigrid.editions import find_edition
 from mastery.minigrid.levels import generate
 from mastery.minigrid.rules import act
 from mastery.minigrid.state import start
@@ -38,7 +39,8 @@ def evaluate(
     for all of them. Runs are the first axis of `agents`."""
     for_levels, for_actions = jax.random.split(key)
     once = jnp.repeat(jnp.asarray(tasks), episodes)
-    first = start(generate(for_levels, once))
+    edition = find_edition(settings.edition)
+    first = start(generate(for_levels, once, edition))
     runs = jax.tree.leaves(agents)[0].shape[0]
     count = len(POLICIES) * len(once)
 
@@ -58,9 +60,9 @@ def evaluate(
         starts = jnp.broadcast_to(t == 0, (count,))
 
         def step(agent: Agent, state: Any, memory: Array) -> Any:
-            memory, logits, _ = agent(memory, starts, seen_cells(state))
+            memory, logits, _ = agent(memory, starts, seen_cells(state, edition))
             action = jnp.where(greedy, logits.argmax(-1), ppo.choose(logits, uniforms))
-            return (*act(state, action, reward), memory)
+            return (*act(state, action, reward, edition), memory)
 
         state, outcome, memory = each_run(step, agents, state, memory)
         returns = returns + jnp.where(over, 0.0, outcome.reward)
