@@ -86,15 +86,22 @@ class Experiment:
     name: str
     where: str  # in the paper
     parts: tuple[Part, ...]
+    extra: bool = False  # not the paper's: only trained when it is named
 
 
-def _both_agents(name: str, where: str, programs: tuple[str, ...]) -> Experiment:
+def _both_worlds(
+    name: str, where: str, programs: tuple[str, ...], curriculum: str | None = None
+) -> Experiment:
+    """The paper's programs in its own world, MiniGrid and agent of September 2018 (`curriculum`, if
+    that was another one then), and in today's, with our agent. The paper has no baselines."""
     return Experiment(
         name,
         where,
         (
-            Part(name, name, programs + BASELINES),
-            Part(f"{name}-papers-agent", name, programs, preset="paper"),
+            Part(name, curriculum or name, programs, preset="paper", seeds=30),
+            Part(f"{name}-baselines", curriculum or name, ("uniform",), preset="paper"),
+            Part(f"{name}-today", name, programs, seeds=30),
+            Part(f"{name}-today-baselines", name, BASELINES),
         ),
     )
 
@@ -117,21 +124,105 @@ def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chu
     )
 
 
+@dataclass(frozen=True)
+class Difference:
+    """Something in which the world of 2018 differs from that of the first reproduction, of 2019."""
+
+    name: str
+    then: Mapping[str, Any]  # settings of 2018 that are added to the world of 2019 alone
+    later: Mapping[str, Any]  # settings of 2019 that replace those of 2018 alone
+    two_ways: bool = True  # it can be added, too
+
+
+DIFFERENCES = {
+    "rules": Difference("rules and levels", {"edition": "2018-rules"}, {"edition": "2018-view"}),
+    "view": Difference("view", {"edition": "2018-view"}, {"edition": "2018-rules"}),
+    "doors": Difference(
+        "look of an unlocked door", {}, {"edition": "2018-plain-doors"}, two_ways=False
+    ),
+    "memory": Difference(
+        "recurrence and initial values",
+        {"bptt": 1, "initial": "pytorch"},
+        {"bptt": 8, "initial": "scaled"},
+    ),
+    "rate": Difference(
+        "learning rate and ε",
+        {"learning_rate": 7e-4, "epsilon": 1e-5},
+        {"learning_rate": 1e-3, "epsilon": 1e-8},
+    ),
+    "reward": Difference("reward", {"reward": "minigrid"}, {"reward": "paper"}),
+}
+PAIR = ("gprop-linreg", "mr")
+
+
+def _apart(name: str, six: str, nine: str, frames: int) -> tuple[Part, ...]:
+    """Each difference taken from the world of 2018 alone, and added to that of 2019 alone. six and
+    nine: the curriculum of 2019 and of 2018."""
+
+    def part(rest: str, curriculum: str, preset: str, settings: Mapping[str, Any]) -> Part:
+        return Part(
+            f"{name}-{rest}", curriculum, PAIR, preset=preset, settings=settings, frames=frames
+        )
+
+    parts = [part(f"without-{d}", nine, "paper", x.later) for d, x in DIFFERENCES.items()]
+    parts.append(part("2019", six, "paper-2019", {}))
+    parts += [
+        part(f"2019-with-{d}", six, "paper-2019", x.then)
+        for d, x in DIFFERENCES.items()
+        if x.two_ways
+    ]
+    if nine != six:
+        parts.append(part("without-nine", six, "paper", {}))
+        parts.append(part("2019-with-nine", nine, "paper-2019", {}))
+    return tuple(parts)
+
+
+# a usual PPO agent: no memory, nothing of ours
+PLAIN = {
+    "memory": "none",
+    "normalise": True,
+    "novelty": 0.0,
+    "learning_rate": 3e-4,
+    "entropy": 0.01,
+    "reward_scale": 1.0,
+}
+WIDE = {"envs": 512, "batch": 8192, "learning_rate": 1e-3}
+THREE = ("blocked-unlock-pickup", "key-corridor", "obstructed-maze")
+
+
+def _agents(name: str) -> tuple[Part, Part]:
+    """Today's world with two other agents."""
+    programs = (*PAIR, "uniform")
+    return (
+        Part(f"{name}-plain", name, programs, settings=PLAIN),
+        Part(
+            f"{name}-wide",
+            name,
+            programs,
+            settings=WIDE,
+            frames=12_000_000,
+            chunk=2,
+            small={"settings": {"width": 32, "envs": 64, "batch": 1024}},
+        ),
+    )
+
+
 ALL = (
-    _both_agents(
+    _both_worlds(
         "blocked-unlock-pickup",
         "section 6.1, first figure; appendix D.1 and D.2",
         ("gamax-window", "gamax-linreg", "gprop-linreg", "mr"),
     ),
-    _both_agents(
+    _both_worlds(
         "key-corridor",
         "section 6.1, second figure; section 6.3, first figure",
         ("gamax-window", "gamax-linreg", "gprop-linreg", "mr"),
     ),
-    _both_agents(
+    _both_worlds(
         "obstructed-maze",
         "section 6.3, second figure",
         ("gprop-linreg", "mr"),
+        "obstructed-maze-full",  # the authors trained on nine tasks, of which the paper shows six
     ),
     Experiment(
         "addition",
@@ -159,6 +250,27 @@ ALL = (
                 batch=64,
                 frames=20_000_000,
                 chunk=10,
+            ),
+            # what 40M examples leave open: the paper's two of Teacher-Student, and five of mr
+            _addition(
+                "addition-1024-long",
+                SOME_TEACHER_STUDENT[1:],
+                batch=1024,
+                frames=200_000_000,
+                chunk=20,
+            ),
+            _addition(
+                "addition-128-long",
+                (
+                    "mr:progress=online,distribution=boltzmann",
+                    "mr:progress=naive,distribution=gamax",
+                    "mr:progress=naive,distribution=gprop",
+                    "mr:progress=naive,distribution=prop",
+                    "mr:progress=window,distribution=boltzmann",
+                ),
+                batch=128,
+                frames=200_000_000,
+                chunk=100,
             ),
         ),
     ),
@@ -193,14 +305,29 @@ ALL = (
             ),
         ),
     ),
+    Experiment(
+        "apart",
+        "not in the paper: which difference between 2018 and 2019 counts",
+        (
+            *_apart("key-corridor", "key-corridor", "key-corridor", 8_000_000),
+            *_apart("obstructed-maze", "obstructed-maze", "obstructed-maze-full", 5_000_000),
+        ),
+        extra=True,
+    ),
+    Experiment(
+        "agents",
+        "not in the paper: who needs a curriculum",
+        tuple(part for name in THREE for part in _agents(name)),
+        extra=True,
+    ),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in ALL}
 PARTS = {part.name: part for experiment in ALL for part in experiment.parts}
 
 
 def chosen(names: list[str]) -> list[Part]:
-    """The parts of the experiments of these names, or that have these names; all if there are
-    none."""
+    """The parts of the experiments of these names, or that have these names; all of the paper's if
+    there are none."""
     known = [*EXPERIMENTS, *(name for name in PARTS if name not in EXPERIMENTS)]
     for name in names:
         if name not in known:
@@ -209,5 +336,5 @@ def chosen(names: list[str]) -> list[Part]:
         part
         for experiment in ALL
         for part in experiment.parts
-        if not names or experiment.name in names or part.name in names
+        if experiment.name in names or part.name in names or not (names or experiment.extra)
     ]
