@@ -28,3 +28,14 @@ def test_normals_are_normal_and_none_is_given_twice():
         others = np.concatenate([other.ravel() for other in found[:i] + found[i + 1 :]])
         assert np.isin(x, others).mean() < 0.05
     assert scipy.stats.kstest(taken, "norm").pvalue > 0.01
+
+
+def test_uniform_numbers_for_weights_are_uniform():
+    normals = draws.Normals(jax.random.key(4))
+    found = np.asarray(normals.take_uniform((200, 300)))
+    assert found.shape == (200, 300)
+    assert found.dtype == np.float32
+    assert found.min() >= 0
+    assert found.max() <= 1
+    assert scipy.stats.kstest(found.ravel(), "uniform").pvalue > 0.01
+    assert not np.array_equal(found[:, 0], np.asarray(normals.take_uniform((200,))))

@@ -11,7 +11,19 @@ import torch
 from mastery import MasteryError
 from mastery.draws import Normals
 from mastery.learners.encoders import Cells, Linear, Pixels, Space, Vectors, make_encoder, one_hot
-from mastery.minigrid.cells import BALL, CLOSED, GREEN, GREY, LOCKED, OPEN, PURPLE, RED, WALL
+from mastery.minigrid.cells import (
+    BALL,
+    CLOSED,
+    GREEN,
+    GREY,
+    LOCKED,
+    OPEN,
+    PURPLE,
+    RED,
+    UNLOCKED,
+    WALL,
+)
+from mastery.minigrid.editions import find_edition
 
 
 def with_biases(module, rng):
@@ -45,6 +57,21 @@ def test_the_one_hot_encoding_by_hand():
     view = np.array([[40, 0], [13, 40]], np.uint8)
     assert one_hot(view).shape == (17, 2, 2)
     assert np.array_equal(one_hot(view).argmax(0), [[1, 0], [2, 1]])
+
+
+def test_the_one_hot_encoding_of_2018_by_hand():
+    old = find_edition("2018")
+    for cell, ones in (
+        (CLOSED << 3 | RED, [3, 8, 14]),  # a door, red, state 0
+        (OPEN << 3 | GREEN, [3, 9, 15]),
+        (LOCKED << 3 | GREY, [4, 13, 14]),  # a locked door, grey, state 0
+        (UNLOCKED << 3 | GREY, [4, 13, 15]),
+        (WALL << 3 | GREY, [1, 13]),
+        (BALL << 3 | PURPLE, [6, 11]),
+        (40, [0]),  # empty looks as unseen
+        (0, [0]),
+    ):
+        assert np.flatnonzero(one_hot(np.array(cell, np.uint8), old)).tolist() == ones
 
 
 def same(x, size, stride):

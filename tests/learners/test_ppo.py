@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, replace
+from functools import lru_cache, partial
 
 import equinox as eqx
 import jax
@@ -11,33 +11,42 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from scipy.stats import kstest
 
 from mastery import MasteryError
 from mastery.learners import ppo
 from mastery.learners.encoders import Space
-from mastery.learners.ppo import PAPER, Agent, Frames, Hyper, Settings, Trajectory
+from mastery.learners.ppo import PAPER, PAPER_2019, Agent, Frames, Hyper, Settings, Trajectory
 from mastery.minigrid import NAMES
 from mastery.minigrid.cells import DECODED
+from mastery.minigrid.editions import find_edition
 from mastery.minigrid.vision import seen_cells
 
 SMALL = Settings(envs=8, frames=32, batch=64, ahead=4)
 NO_MEMORY = replace(SMALL, memory="none")
+SMALL_PAPER = replace(PAPER, envs=8, frames=32, batch=64, ahead=4)
 CELLS = Space("cells", (7, 7), 6)
 UNLOCK = np.eye(18, dtype=np.float32)[0]
 
 
-def collected(settings, seed=0, probabilities=UNLOCK):
+def space_of(settings):
+    return CELLS._replace(actions=settings.actions)
+
+
+@lru_cache
+def collected(settings, tasks=(0,)):
     """An agent, what it played, and the frames it would learn from."""
+    probabilities = np.isin(np.arange(18), tasks).astype(np.float32)
 
     @jax.jit
     def run(key):
         learner = ppo.begin(key, settings)
         h = Hyper.of(settings)
-        envs = ppo.with_levels(learner.envs, key, probabilities)
+        envs = ppo.with_levels(learner.envs, key, probabilities, find_edition(settings.edition))
         envs, frames, played = ppo.collect(learner.agent, envs, key, settings, h)
         return learner.agent, envs, frames, played
 
-    return run(jax.random.key(seed))
+    return run(jax.random.key(0))
 
 
 def test_advantages_are_those_of_a_plain_loop():
@@ -90,13 +99,34 @@ def test_segments_worked_out_by_hand():
     assert np.array_equal(frames.advantage, [[0.75, 3.0], [1.5, 0.0], [12.0, 0.0], [0.0, 0.0]])
 
 
+def torch_loss(logits, value, frames, settings):
+    """The clipped objective of PPO in torch, to be made small."""
+    action, old, v_old, a = (
+        tensor(x) for x in (frames.action, frames.log_probability, frames.value, frames.advantage)
+    )
+    target = a + v_old
+    if settings.normalise:
+        a = (a - a.mean()) / a.std(unbiased=False)
+    policy = torch.distributions.Categorical(logits=logits)
+    ratio = (policy.log_prob(action) - old).exp()
+    clip = settings.clip
+    surrogate = torch.min(ratio * a, ratio.clamp(1 - clip, 1 + clip) * a).mean()
+    error = (value - target) ** 2
+    if settings.clip_value:
+        near = v_old + (value - v_old).clamp(-clip, clip)
+        error = torch.max(error, (near - target) ** 2)
+    entropy = policy.entropy().mean()
+    return -surrogate + settings.value * error.mean() - settings.entropy * entropy
+
+
 @pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize("clip_value", [True, False])
 def test_the_loss_and_its_gradient_are_torchs(normalise, clip_value):
     rng = np.random.default_rng(1)
     n, actions = 96, 6
     settings = Settings(normalise=normalise, clip_value=clip_value)
-    h = Hyper.of(replace(settings, clip=0.2, value=0.7, entropy=0.03))
+    changed = replace(settings, clip=0.2, value=0.7, entropy=0.03)
+    h = Hyper.of(changed)
     logits, old_logits = rng.normal(size=(2, n, actions)).astype(np.float32)
     value, old_value, advantage = rng.normal(size=(3, n)).astype(np.float32)
     action = rng.integers(0, actions, n)
@@ -104,18 +134,7 @@ def test_the_loss_and_its_gradient_are_torchs(normalise, clip_value):
     frames = Frames(None, None, jnp.asarray(action), old.numpy(), old_value, advantage, None)
 
     t_logits, t_value = (torch.tensor(x, requires_grad=True) for x in (logits, value))
-    a, v_old = torch.tensor(advantage), torch.tensor(old_value)
-    target = a + v_old
-    if normalise:
-        a = (a - a.mean()) / a.std(unbiased=False)
-    policy = torch.distributions.Categorical(logits=t_logits)
-    ratio = (policy.log_prob(torch.tensor(action)) - old).exp()
-    surrogate = torch.min(ratio * a, ratio.clamp(0.8, 1.2) * a).mean()
-    error = (t_value - target) ** 2
-    if clip_value:
-        near = v_old + (t_value - v_old).clamp(-0.2, 0.2)
-        error = torch.max(error, (near - target) ** 2)
-    expected = -surrogate + 0.7 * error.mean() - 0.03 * policy.entropy().mean()
+    expected = torch_loss(t_logits, t_value, frames, changed)
     expected.backward()
 
     def ours(logits, value):
@@ -144,40 +163,90 @@ def tensor(x):
     return torch.tensor(np.asarray(x))
 
 
-def torch_network(agent, cells, memory, starts, encoding):
-    """Memory after one frame, logits and values of n views, with the same weights in torch.
-
-    `cells` (n, 7, 7), `memory` two of (n, 64): hidden and cell, `starts` (n,).
-    """
-    if encoding == "raw":
-        y = tensor(DECODED[cells].astype(np.float32)).permute(0, 3, 1, 2)
-    else:
-        kind, colour, state = tensor(DECODED[cells]).long().unbind(-1)
-        one_hot = torch.nn.functional.one_hot
-        coloured, door = (kind > 1)[..., None], (kind == 4)[..., None]
-        parts = one_hot(kind, 8), one_hot(colour, 6) * coloured, one_hot(state, 3) * door
-        y = torch.cat(parts, -1).permute(0, 3, 1, 2).float()
-    for n, layer in enumerate(agent.encoder.layers):
-        channels = layer.weight.shape[0] // 4
-        kernel = tensor(layer.weight).reshape(2, 2, channels, -1).permute(3, 2, 0, 1)
-        y = torch.relu(torch.nn.functional.conv2d(y, kernel, tensor(layer.bias)))
-        if n == 0:
-            y = torch.nn.functional.max_pool2d(y, 2)
-    y = y.reshape(len(cells), 64)
-    if agent.lstm is not None:
-        memory = torch_lstm(agent.lstm)(y, [m * ~tensor(starts)[:, None] for m in memory])
-        y = torch.cat([memory[0], y], 1) if agent.skip else memory[0]
-
-    def head(layers):
-        first, last = layers
-        y1 = torch.tanh(y @ tensor(first.weight) + tensor(first.bias))
-        return y1 @ tensor(last.weight) + tensor(last.bias)
-
-    return memory, head(agent.policy), head(agent.value)[:, 0]
+# cells for the network to look at, and their numbers in MiniGrid of 2018 by hand
+NUMBERS_2018 = {
+    0: (0, 0, 0),  # unseen
+    40: (0, 0, 0),  # empty
+    13: (1, 5, 0),  # a wall
+    26: (3, 2, 0),  # a blue door, closed
+    35: (3, 3, 1),  # a purple door, open
+    18: (4, 2, 0),  # a blue door, locked
+    124: (4, 4, 1),  # a yellow door, unlocked
+    48: (5, 0, 0),  # a red key
+    61: (6, 5, 0),  # a grey ball
+    66: (7, 2, 0),  # a blue box
+    90: (7, 2, 0),  # and with a key in it
+}
+SOME_CELLS = list(NUMBERS_2018)
 
 
-def torch_lstm(lstm):
-    """The same LSTM in torch; ours adds 1 to the forget gate."""
+class Network(torch.nn.Module):
+    """The same agent in torch, with the same weights. `forget`: added to the forget gate."""
+
+    def __init__(self, agent, settings, forget):
+        super().__init__()
+        self.settings = settings
+        channels = (3 if settings.encoding == "raw" else 17, 16, 32, 64)
+        self.convolutions = torch.nn.ModuleList(
+            torch.nn.Conv2d(channels[n], channels[n + 1], 2) for n in range(3)
+        )
+        self.lstm = torch_lstm(agent.lstm, forget) if settings.memory == "lstm" else None
+        seen = 128 if settings.memory == "lstm" and settings.skip else 64
+        outputs = (64, settings.actions), (64, 1)
+        self.heads = torch.nn.ModuleList(
+            torch.nn.Linear(*size) for head in outputs for size in ((seen, 64), head)
+        )
+        with torch.no_grad():
+            for conv, layer in zip(self.convolutions, agent.encoder.layers, strict=True):
+                kernel = tensor(layer.weight).reshape(2, 2, conv.in_channels, -1)
+                conv.weight.copy_(kernel.permute(3, 2, 0, 1))
+                conv.bias.copy_(tensor(layer.bias))
+            for linear, layer in zip(self.heads, (*agent.policy, *agent.value), strict=True):
+                linear.weight.copy_(tensor(layer.weight).T)
+                linear.bias.copy_(tensor(layer.bias))
+
+    def see(self, cells):
+        """Planes (n, channels, 7, 7) of cells (n, 7, 7)."""
+        if self.settings.edition == "2018":
+            numbers = np.zeros((256, 3), np.uint8)
+            numbers[SOME_CELLS] = list(NUMBERS_2018.values())
+        else:
+            numbers = DECODED
+        numbers = tensor(numbers[cells])
+        if self.settings.encoding == "onehot":
+            kind, colour, state = numbers.long().unbind(-1)
+            one_hot = torch.nn.functional.one_hot
+            coloured, door = (kind > 1)[..., None], (kind == 4)[..., None]
+            parts = one_hot(kind, 8), one_hot(colour, 6) * coloured, one_hot(state, 3) * door
+            numbers = torch.cat(parts, -1)
+        return numbers.permute(0, 3, 1, 2).float()
+
+    def forward(self, memory, starts, cells):
+        """Memory after one frame, logits and values of n views. `cells` (n, 7, 7), `memory` two of
+        (n, 64): hidden and cell, `starts` (n,)."""
+        first, second, third = self.convolutions
+        y = torch.nn.functional.max_pool2d(torch.relu(first(self.see(cells))), 2)
+        y = torch.relu(third(torch.relu(second(y)))).flatten(1)
+        if self.lstm is not None:
+            memory = self.lstm(y, [m * ~tensor(starts)[:, None] for m in memory])
+            y = torch.cat([memory[0], y], 1) if self.settings.skip else memory[0]
+        policy, logits, value, last = self.heads
+        return memory, logits(torch.tanh(policy(y))), last(torch.tanh(value(y)))[:, 0]
+
+    def leaves(self, read):
+        """Weights and biases in the order and layout of our agent. `read`: what of each."""
+        for conv in self.convolutions:
+            yield read(conv.weight).permute(2, 3, 1, 0).flatten(0, 2)
+            yield read(conv.bias)
+        if self.lstm is not None:
+            yield from (read(self.lstm.weight_ih).T, read(self.lstm.bias_ih))
+            yield from (read(self.lstm.weight_hh).T, read(self.lstm.bias_hh))
+        for linear in self.heads:
+            yield from (read(linear.weight).T, read(linear.bias))
+
+
+def torch_lstm(lstm, forget):
+    """The same LSTM in torch, with this bonus for the forget gate."""
     seen, remembered = lstm
     cell = torch.nn.LSTMCell(64, 64)
     with torch.no_grad():
@@ -185,8 +254,59 @@ def torch_lstm(lstm):
         cell.weight_hh.copy_(tensor(remembered.weight).T)
         cell.bias_ih.copy_(tensor(seen.bias))
         cell.bias_hh.copy_(tensor(remembered.bias))
-        cell.bias_ih[64:128] += 1
+        cell.bias_ih[64:128] += forget
     return cell
+
+
+def test_the_paper_s_agent_by_hand():
+    """As of September 2018; `ahead` is a matter of our engine."""
+    found = asdict(PAPER)
+    found.pop("ahead")
+    assert found == {
+        "edition": "2018", "reward": "minigrid", "actions": 7, "envs": 16, "frames": 128,
+        "epochs": 4, "batch": 256, "bptt": 1, "learning_rate": 7e-4, "epsilon": 1e-5,
+        "discount": 0.99, "gae": 0.95, "entropy": 0.01, "value": 0.5, "clip": 0.2,
+        "clip_value": True, "gradient_norm": 0.5, "normalise": False, "reward_scale": 20.0,
+        "novelty": 0.0, "encoding": "raw", "initial": "pytorch", "memory": "lstm", "skip": False,
+        "width": 64,
+    }  # fmt: skip
+
+
+def test_initial_values_of_2018():
+    agent = Agent(jax.random.key(0), PAPER, space_of(PAPER))
+    # a 2 × 2 convolution of c channels has 4 c inputs; each of the LSTM's gates has 64
+    bounds = [(4 * c) ** -0.5 for c in (3, 16, 32)] + [0.125, 0.125]
+    shares = []
+    for layer, bound in zip([*agent.encoder.layers, *agent.lstm], bounds, strict=True):
+        for values in (np.asarray(layer.weight).ravel(), np.asarray(layer.bias)):
+            assert np.abs(values).max() <= bound
+            assert len(np.unique(values)) > 0.99 * len(values)
+            shares.append(values / bound)
+            assert kstest(values / bound, "uniform", (-1, 2)).pvalue > 1e-3
+    sizes = [192, 16, 2048, 32, 8192, 64, *2 * [64 * 256, 256]]
+    assert [len(values) for values in shares] == sizes
+    everything = np.concatenate(shares)
+    assert kstest(everything, "uniform", (-1, 2)).pvalue > 1e-3
+    assert np.abs(everything).max() > 0.999
+    assert agent.forget == 0
+    for layer, shape in zip(
+        (*agent.policy, *agent.value), ((64, 64), (64, 7), (64, 64), (64, 1)), strict=True
+    ):
+        assert layer.weight.shape == shape
+        assert np.allclose(np.linalg.norm(layer.weight, axis=0), 1, atol=1e-6)
+        assert not np.any(layer.bias)
+    assert kstest(8 * np.ravel(agent.policy[0].weight), "norm").pvalue > 1e-3
+
+
+def test_initial_values_by_default():
+    """Each output's weights have a length, the policy is nearly uniform, biases are 0."""
+    agent = Agent(jax.random.key(0), SMALL, CELLS)
+    layers = [*agent.encoder.layers, *agent.lstm, *agent.policy, *agent.value]
+    lengths = [2**0.5] * 3 + [0.5**0.5] * 2 + [1, 0.01, 1, 1]
+    for layer, length in zip(layers, lengths, strict=True):
+        assert np.allclose(np.linalg.norm(layer.weight, axis=0), length)
+        assert not np.any(layer.bias)
+    assert agent.forget == 1
 
 
 def with_biases(agent, rng):
@@ -198,32 +318,36 @@ def with_biases(agent, rng):
     return jax.tree.map(some, agent)
 
 
-@pytest.mark.parametrize("settings", [PAPER, SMALL, NO_MEMORY])
-def test_the_network_is_torchs_too(settings):
+@pytest.mark.parametrize(
+    ("settings", "forget"), [(PAPER, 0), (PAPER_2019, 1), (SMALL, 1), (NO_MEMORY, 1)]
+)
+def test_the_network_is_torchs_too(settings, forget):
     """Convolutions, pooling, LSTM and heads with the same weights in torch."""
     rng = np.random.default_rng(0)
-    agent = with_biases(Agent(jax.random.key(0), settings, CELLS), rng)
-    cells = rng.choice([0, 13, 40, 18, 26, 48, 61, 66, 90], size=(5, 7, 7)).astype(np.uint8)
+    agent = with_biases(Agent(jax.random.key(0), settings, space_of(settings)), rng)
+    cells = rng.choice(SOME_CELLS, size=(5, 7, 7)).astype(np.uint8)
     memory = rng.normal(size=(2, 5, 64)).astype(np.float32)
     starts = np.array([False, True, False, False, True])
     ours = np.concatenate([memory[0].T, memory[1].T])[: agent.memory_size]
     after, logits, value = eqx.filter_jit(agent)(ours, starts, cells)
     with torch.no_grad():
-        t_memory, t_logits, t_value = torch_network(
-            agent, cells, tensor(memory), starts, settings.encoding
-        )
+        network = Network(agent, settings, forget)
+        t_memory, t_logits, t_value = network(tensor(memory), starts, cells)
     if agent.memory_size:
         assert np.allclose(after, torch.cat([t_memory[0].T, t_memory[1].T]), atol=1e-5)
+    assert logits.shape == (5, settings.actions)
     assert np.allclose(logits, t_logits, atol=1e-5)
     assert np.allclose(value, t_value, atol=1e-5)
 
 
-@pytest.mark.parametrize("frames", [1, 8])
-def test_the_memory_and_its_gradient_are_torchs(frames):
+@pytest.mark.parametrize(("frames", "initial", "forget"), [(1, "scaled", 1), (8, "scaled", 1),
+                                                           (8, "pytorch", 0)])  # fmt: skip
+def test_the_memory_and_its_gradient_are_torchs(frames, initial, forget):
     """All frames at once, with episodes that begin in between."""
     rng = np.random.default_rng(1)
     n = 5
-    agent = with_biases(Agent(jax.random.key(1), replace(SMALL, skip=False), CELLS), rng)
+    settings = replace(SMALL, skip=False, initial=initial)
+    agent = with_biases(Agent(jax.random.key(1), settings, CELLS), rng)
     x, on_out = rng.normal(size=(2, 64, frames * n)).astype(np.float32)
     memory, on_memory = rng.normal(size=(2, 128, n)).astype(np.float32)
     starts = rng.random((frames, n)) < 0.3
@@ -237,7 +361,7 @@ def test_the_memory_and_its_gradient_are_torchs(frames):
     gradient = jax.jit(jax.value_and_grad(ours, (0, 1, 2)))
     found, (d_agent, d_memory, d_x) = gradient(agent, memory, x)
 
-    cell = torch_lstm(agent.lstm)
+    cell = torch_lstm(agent.lstm, forget)
     t_memory, t_x = (tensor(y).requires_grad_() for y in (memory, x))
     h, c = t_memory.T.split(64, 1)
     expected = 0.0
@@ -257,6 +381,77 @@ def test_the_memory_and_its_gradient_are_torchs(frames):
         (d_x, t_x.grad),
     ):
         assert np.allclose(mine, theirs, atol=1e-4)
+
+
+def some_frames(settings, rng):
+    """Frames for one update, with advantages and old policies out of nowhere."""
+    shape = settings.per_update // settings.bptt, settings.bptt
+    normal = partial(rng.normal, size=shape)
+    return Frames(
+        observation=rng.choice(SOME_CELLS, size=(*shape, 7, 7)).astype(np.uint8),
+        starts=rng.random(shape) < 0.2,
+        action=rng.integers(0, settings.actions, shape),
+        log_probability=normal(-np.log(settings.actions), 0.3).astype(np.float32),
+        value=normal().astype(np.float32),
+        advantage=normal().astype(np.float32),
+        memory=rng.normal(size=(shape[0], 128)).astype(np.float32),
+    )
+
+
+def torch_replay(network, frames):
+    """Logits and values of every frame. Memory comes from before a segment, as data: gradients flow
+    back in time within a segment only."""
+    memory, found = tensor(frames.memory).split(64, 1), []
+    for t in range(frames.action.shape[1]):
+        memory, *out = network(memory, frames.starts[:, t], frames.observation[:, t])
+        found.append(out)
+    logits, value = zip(*found, strict=True)
+    return torch.stack(logits, 1), torch.stack(value, 1)
+
+
+@pytest.mark.parametrize(("settings", "forget"), [(SMALL_PAPER, 0), (SMALL, 1)])
+def test_the_gradient_of_an_agent_is_torchs(settings, forget):
+    """With bptt 1, as in 2018, the memory of each frame is data; with bptt 8, that of each 8th."""
+    rng = np.random.default_rng(2)
+    settings = replace(settings, envs=4, frames=16)
+    agent = with_biases(Agent(jax.random.key(2), settings, space_of(settings)), rng)
+    frames, h = some_frames(settings, rng), Hyper.of(settings)
+    assert frames.action.shape == ((64, 1) if settings.bptt == 1 else (8, 8))
+    found = eqx.filter_jit(eqx.filter_grad(ppo.loss))(agent, frames, settings, h)
+    network = Network(agent, settings, forget)
+    torch_loss(*torch_replay(network, frames), frames, settings).backward()
+    expected = list(network.leaves(lambda x: x.grad))
+    for mine, theirs in zip(jax.tree.leaves(found), expected, strict=True):
+        assert np.allclose(mine, theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_learning_is_torchs_adam():
+    """Three steps, each on all frames, with the paper's ε and with a smaller one. The gradient is
+    cut to a length first."""
+    rng = np.random.default_rng(3)
+    settings = replace(SMALL_PAPER, envs=4, frames=16, epochs=1)
+    first = with_biases(Agent(jax.random.key(3), settings, space_of(settings)), rng)
+    frames = some_frames(settings, rng)
+    improve = eqx.filter_jit(ppo.improve)
+    for rate, epsilon, norm in ((7e-4, 1e-5, 0.5), (1e-3, 1e-8, 1e6)):
+        h = Hyper.of(replace(settings, learning_rate=rate, epsilon=epsilon, gradient_norm=norm))
+        agent, optimiser = first, ppo.new_optimiser(first)
+        network = Network(agent, settings, forget=0)
+        adam = torch.optim.Adam(network.parameters(), lr=rate, eps=epsilon)
+        for _ in range(3):
+            before = [x.detach().numpy().copy() for x in network.leaves(lambda x: x)]
+            old = jax.tree.leaves(agent)
+            agent, optimiser = improve(agent, optimiser, frames, jax.random.key(0), settings, h)
+            adam.zero_grad()
+            torch_loss(*torch_replay(network, frames), frames, settings).backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), norm)
+            adam.step()
+            after = (x.detach().numpy() for x in network.leaves(lambda x: x))
+            for mine, mine_before, theirs, theirs_before in zip(
+                jax.tree.leaves(agent), old, after, before, strict=True
+            ):
+                assert np.abs(theirs - theirs_before).max() > rate / 10
+                assert np.allclose(mine - mine_before, theirs - theirs_before, atol=0.01 * rate)
 
 
 def test_actions_follow_the_policy():
@@ -286,7 +481,7 @@ def test_an_impossible_action_is_never_chosen(impossible):
 
 
 @pytest.mark.parametrize("settings", [SMALL, replace(SMALL, skip=False, encoding="raw"), NO_MEMORY,
-                                      replace(NO_MEMORY, bptt=1)])  # fmt: skip
+                                      replace(NO_MEMORY, bptt=1), SMALL_PAPER])  # fmt: skip
 def test_what_is_replayed_is_what_was_played(settings):
     """The memory is cut at starts of episodes and carried from segment to segment as in play."""
     settings = replace(settings, frames=320)  # longer than an episode of 288
@@ -299,11 +494,25 @@ def test_what_is_replayed_is_what_was_played(settings):
     assert np.allclose(value, frames.value, atol=1e-4)
 
 
+def test_with_bptt_1_the_memory_before_each_frame_is_kept():
+    """Against playing the same frames again, one by one."""
+    agent, _, frames, _ = collected(replace(SMALL_PAPER, frames=320))
+    assert frames.memory.shape == (320 * 8, 128)
+    kept = np.asarray(frames.memory).reshape(320, 8, 128)
+    starts = np.asarray(frames.starts).reshape(320, 8)
+    views = np.asarray(frames.observation).reshape(320, 8, 7, 7)
+    one, memory = eqx.filter_jit(agent), np.zeros((128, 8), np.float32)
+    assert starts[0].all()
+    assert starts[1:].any()
+    for t in range(320):
+        assert np.allclose(kept[t], memory.T, atol=1e-5)
+        memory, _, _ = one(memory, starts[t], views[t])
+    assert np.abs(kept[1:]).max(-1).min() > 0
+
+
 def test_what_was_played_is_counted_by_task():
-    p = np.zeros(18, np.float32)
-    p[[0, 3]] = 1
     settings = replace(SMALL, frames=320)
-    _, envs, frames, played = collected(settings, probabilities=p)
+    _, envs, frames, played = collected(settings, tasks=(0, 3))
     assert int(played.frames.sum()) == 8 * 320 == frames.action.size
     assert np.array_equal(np.flatnonzero(played.frames), [0, 3])
     ends = int(np.asarray(frames.starts).sum()) - 8 + int(np.asarray(envs.starts).sum())
@@ -388,7 +597,10 @@ def test_it_learns():
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"encoding": "one-hot"}, "encoding is 'one-hot'; there is onehot and raw"),
+        ({"encoding": "one-hot"}, "encoding is 'one-hot'; choose from onehot, raw"),
+        ({"initial": "torch"}, "initial is 'torch'; choose from scaled, pytorch"),
+        ({"edition": "2017"}, r"edition is '2017'; choose from 3\.2\.0, 2018, 2018-rules"),
+        ({"epsilon": 0.0}, "epsilon is 0.0; it must be more than 0"),
         ({"memory": "gru"}, "memory is 'gru'"),
         ({"bptt": 7}, "frames must be a multiple of bptt, 7"),
         ({"batch": 100}, "batch must be a multiple of bptt"),

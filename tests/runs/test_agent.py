@@ -1,14 +1,21 @@
 """A trained agent, taken out of its run directory and used."""
 
+from dataclasses import replace
+
 import gymnasium
+import jax
 import minigrid  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 
 import mastery
 from mastery import Curriculum, MasteryError
-from mastery.learners.ppo import Settings
+from mastery.learners.ppo import PAPER, Settings
+from mastery.minigrid.editions import find_edition
+from mastery.minigrid.grid import unpack
+from mastery.minigrid.planner import plan
 from mastery.minigrid.play import play
+from mastery.minigrid.vision import seen_cells
 from mastery.runs.job import Job
 from mastery.runs.minigrid_loop import MiniGridLoop
 from mastery.runs.store import Store
@@ -77,6 +84,48 @@ def test_it_plays_and_its_environments_can_be_made(directory):
     agent.reset()
     assert 0 <= agent.act(observation) < 6
     assert env.render().ndim == 3
+
+
+@pytest.fixture(scope="module")
+def agent_of_2018(tmp_path_factory):
+    """One run of the paper's agent after one update."""
+    path = tmp_path_factory.mktemp("jobs") / "old"
+    settings = replace(PAPER, envs=4, frames=16, batch=32, ahead=2)
+    job = Job(Curriculum.load("blocked-unlock-pickup"), settings=settings, chunk=1)
+    loop = MiniGridLoop(job)
+    carry, metrics = loop.advance(loop.begin())
+    with Store(path, job) as store:
+        store.record(1, 1.0, metrics, None, loop.save(carry))
+    return mastery.load_agent(path)
+
+
+def test_an_agent_of_2018_acts_in_the_minigrid_of_2018(agent_of_2018):
+    """What it makes of an observation is what the network makes of the cells it was trained on."""
+    agent, old = agent_of_2018, find_edition("2018")
+    assert agent.job.settings.edition == "2018"
+    env = agent.make("UnlockPickup")
+    observation, _ = env.reset(seed=0)
+    state = jax.tree.map(lambda x: np.asarray(x)[0], env._envs.state)
+    where = int(state.agent), int(state.direction), int(state.target)
+    actions = plan(unpack(state.grid), *where, edition=old)
+    network, look = jax.jit(agent.agent.__call__), jax.jit(seen_cells, static_argnums=1)
+    memory, seen = np.zeros((128, 1), np.float32), set()
+    for action in actions:
+        seen |= {(int(t), int(s)) for t, _, s in observation["image"].reshape(-1, 3)}
+        memory, logits, _ = network(memory, np.zeros(1, bool), look(env._envs.state, old))
+        assert agent.act(observation, greedy=True) == int(logits.argmax())
+        assert np.allclose(agent._memory, memory, atol=1e-5)
+        observation, reward, terminated, *_ = env.step(action)
+    assert {(1, 0), (4, 0), (4, 1), (5, 0), (7, 0)} <= seen  # wall, door (both), key, box
+    assert terminated
+    assert np.isclose(reward, 1 - 0.9 * len(actions) / 288)
+
+
+def test_an_agent_of_2018_plays(agent_of_2018):
+    agent_of_2018.reset()
+    episode = play("Unlock", agent_of_2018.act, seed=1, steps=20, edition="2018")
+    assert len(episode.actions) == 20
+    assert episode.actions.max() < 7
 
 
 def test_what_cannot_be(directory, tmp_path):

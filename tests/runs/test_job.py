@@ -66,14 +66,25 @@ def test_which_environments_a_curriculum_needs():
 
 
 def test_presets_are_settings_and_the_paper_s_are_the_paper_s():
+    assert set(PRESETS) == {"default", "paper", "paper-2019"}
     assert PRESETS["default"] == Settings()
-    expected = {
-        "envs": 16, "frames": 128, "epochs": 4, "batch": 256, "learning_rate": 1e-3,
+    both = {
+        "envs": 16, "frames": 128, "epochs": 4, "batch": 256, "actions": 7,
         "discount": 0.99, "gae": 0.95, "entropy": 0.01, "value": 0.5, "clip": 0.2,
-        "gradient_norm": 0.5, "reward_scale": 20.0, "memory": "lstm",
+        "gradient_norm": 0.5, "reward_scale": 20.0, "memory": "lstm", "clip_value": True,
         "novelty": 0.0, "normalise": False, "encoding": "raw", "skip": False,
     }  # fmt: skip
-    assert {name: getattr(PAPER, name) for name in expected} == expected
+    for name, own in (
+        # the agent and the MiniGrid of September 2018
+        ("paper", {"learning_rate": 7e-4, "epsilon": 1e-5, "bptt": 1, "initial": "pytorch",
+                   "reward": "minigrid", "edition": "2018"}),
+        # the authors' later agent, in today's MiniGrid
+        ("paper-2019", {"learning_rate": 1e-3, "epsilon": 1e-8, "bptt": 8, "initial": "scaled",
+                        "reward": "paper", "edition": "3.2.0"}),
+    ):  # fmt: skip
+        expected = both | own
+        assert {key: getattr(PRESETS[name], key) for key in expected} == expected
+    assert PRESETS["paper"] == PAPER
 
 
 @pytest.mark.parametrize(
