@@ -27,8 +27,10 @@ def paper_command(
         typer.Argument(
             metavar="[NAME]...",
             help="Experiments: [bold]blocked-unlock-pickup[/bold], [bold]key-corridor[/bold], "
-            "[bold]obstructed-maze[/bold], [bold]addition[/bold], [bold]ablation[/bold]; all if "
-            "none is given.",
+            "[bold]obstructed-maze[/bold], [bold]addition[/bold], [bold]ablation[/bold]; all of "
+            "these if none is given. Beyond the paper: [bold]apart[/bold] (each difference between "
+            "the MiniGrid and the agent of 2018 and of 2019, alone) and [bold]agents[/bold] (other "
+            "agents). Or one job, such as [bold]key-corridor-today[/bold].",
         ),
     ] = None,
     scale: Annotated[
@@ -69,7 +71,9 @@ def paper_command(
 ) -> None:
     """Reproduce the paper: train its experiments, judge its claims, draw its figures.
 
-    What was stopped goes on from where it was. The page is written at the end.
+    It trains in two worlds: the MiniGrid and the agent of September 2018, which the paper's runs
+    used, and today's MiniGrid with our agent. A stopped job continues where it was. The page is
+    written at the end.
 
     [dim]mastery paper                         everything, on a GPU[/dim]
     [dim]mastery paper key-corridor            one experiment[/dim]
@@ -107,7 +111,7 @@ def paper_command(
         if code:
             raise typer.Exit(code)
     kept = DATA if redraw and not (out / "curves").is_dir() else out / "curves"
-    found = read_curves(kept, [part.name for part in parts])
+    found = read_curves(kept, [part.name for part in parts] if names else [])
     try:
         page = write_page(found, out)
     except ModuleNotFoundError as error:

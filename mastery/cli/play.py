@@ -93,6 +93,10 @@ def play_command(
         raise MasteryError("MiniGrid needs JAX: pip install 'mastery[minigrid]'") from None
     if gif:
         check_gif(fps)
+    if trained is not None and edition not in (None, trained.job.settings.edition):
+        raise MasteryError(
+            f"the agent in {what} sees MiniGrid {trained.job.settings.edition}: leave out --edition"
+        )
     if trained is None:
         name = NAMES[task_id(what)]
     else:

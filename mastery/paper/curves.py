@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -67,11 +67,39 @@ class Curves:
         found: Floats = np.einsum("p,prt->rt", weights, known)
         return found
 
+    def of_tasks(self, names: Sequence[str]) -> Curves:
+        """The same runs, of these tasks only."""
+        at = [self.tasks.tolist().index(name) for name in names]
+        cut = {name: getattr(self, name)[..., at] for name in (*_PER_TASK, "tasks")}
+        return replace(self, **cut)
+
+    def of_runs(self, programs: Sequence[str], seeds: int) -> Curves:
+        """Only these programs, each with its first seeds."""
+        at = np.concatenate([self.runs[program][:seeds] for program in programs])
+        cut = {name: getattr(self, name)[at] for name in _PER_RUN}
+        cut |= {name: getattr(self, name)[:, at] for name in _PER_POINT}
+        return replace(self, **cut)
+
+    def joined(self, other: Curves) -> Curves:
+        """With the runs of another job of the same tasks and frames beside its own."""
+        for name in ("tasks", "frames"):
+            if not np.array_equal(getattr(self, name), getattr(other, name)):
+                raise MasteryError(f"jobs with other {name} cannot be put side by side")
+        both: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)], axis)
+            for names, axis in ((_PER_RUN, 0), (_PER_POINT, 1))
+            for name in names
+        }
+        return replace(self, **both)
+
     def at(self, frames: float) -> int:
         """The first point at which so many frames are done, or the last one."""
         return min(int(np.searchsorted(self.frames, frames)), len(self.frames) - 1)
 
 
+_PER_POINT = ("returns", "probability", "share", "mastery")  # (points, runs, tasks)
+_PER_TASK = (*_PER_POINT, "sampled", "greedy")
+_PER_RUN = ("programs", "seeds", "sampled", "greedy", "solved")
 Found = Mapping[str, Curves]  # by the name of the job
 
 
@@ -130,13 +158,15 @@ def from_results(results: Results, scale: float = 1.0) -> Curves:
     )
 
 
-_HALF = ("returns", "probability", "share", "mastery", "sampled", "greedy")
+_BYTES = ("share", "mastery")  # in steps of 1/250
+_HALF = ("returns", "probability", "sampled", "greedy")  # in half precision
 
 
 def save(curves: Curves, path: Path) -> None:
-    """As a NumPy archive; half precision is more than a line in a picture can show."""
+    """As a NumPy archive, as precise as a line in a picture can show."""
     arrays = {f.name: getattr(curves, f.name) for f in fields(curves) if f.name != "about"}
     arrays |= {name: arrays[name].astype(np.float16) for name in _HALF}
+    arrays |= {name: np.round(250 * arrays[name]).astype(np.uint8) for name in _BYTES}
     arrays["about"] = np.array(json.dumps(curves.about))
     whole = io.BytesIO()
     np.savez_compressed(whole, **arrays)
@@ -150,5 +180,7 @@ def load(path: Path) -> Curves:
         arrays["about"] = json.loads(str(arrays["about"]))
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise MasteryError(f"cannot read the curves in {path}: {error}") from None
-    arrays |= {name: arrays[name].astype(np.float64) for name in _HALF}
+    for name in (*_BYTES, *_HALF):
+        whole = 250 if arrays[name].dtype == np.uint8 else 1
+        arrays[name] = arrays[name].astype(np.float64) / whole
     return Curves(**arrays)

@@ -13,6 +13,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from mastery.paper.configurations import CENSORED, FAMILIES, Bar
@@ -186,6 +187,42 @@ def dots(found: Mapping[str, tuple[Estimate, Floats]], what: str, title: str, ba
         axis.invert_yaxis()
         axis.set_xlabel(what)
         figure.suptitle(title, fontsize=10, fontweight="bold", x=0.01, ha="left")
+    return figure
+
+
+def shares(
+    panels: Mapping[str, Mapping[str, Mapping[str, Estimate]]], what: str, title: str
+) -> Figure:
+    """A panel for each set of tasks: in each row the share of runs that learned them, one point
+    with its interval for each program."""
+    rows = list(dict.fromkeys(row for panel in panels.values() for row in panel))
+    programs = list(
+        dict.fromkeys(p for panel in panels.values() for cells in panel.values() for p in cells)
+    )
+    with mpl.rc_context(STYLE):
+        figure = Figure((8.4, 1.1 + 0.3 * len(rows)), layout="constrained")
+        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False).ravel()
+        for axis, (name, panel) in zip(axes, panels.items(), strict=True):
+            for row, cells in panel.items():
+                for program, x in cells.items():
+                    y = rows.index(row) + 0.22 * (programs.index(program) - len(programs) / 2 + 0.5)
+                    colour = PROGRAM_COLOURS.get(program, "#444444")
+                    axis.plot([x.low, x.high], [y, y], color=colour, linewidth=1.8, alpha=0.5)
+                    axis.plot(x.value, y, "o", color=colour, ms=4.5, clip_on=False, zorder=3)
+            for y in range(1, len(rows)):
+                axis.axhline(y - 0.5, color="#d8d8d8", linewidth=0.6)
+            axis.set(title=name, xlim=(0, 1), ylim=(len(rows) - 0.5, -0.5))
+            axis.set_xticks([0, 0.5, 1], ["0", "½", "all"])
+            axis.grid(axis="y", visible=False)
+        axes[0].set_yticks(range(len(rows)), rows, fontsize=8)
+        figure.supxlabel(what, fontsize=8.5)
+        figure.suptitle(title, fontsize=10, fontweight="bold", x=0.01, ha="left")
+        handles = [
+            Line2D([], [], color=PROGRAM_COLOURS.get(p, "#444444"), marker="o", linewidth=1.8)
+            for p in programs
+        ]
+        labels = [NAMES.get(p, p) for p in programs]
+        figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), fontsize=8)
     return figure
 
 

@@ -7,6 +7,7 @@ percentile bootstrap with 95 %, in which the runs of each task are drawn anew by
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -53,6 +54,14 @@ def interval(statistic: Callable[..., Floats], *scores: Floats, draws: int = DRA
         drawn.append(s[which, np.arange(s.shape[1])])
     low, high = np.quantile(statistic(*drawn), [0.025, 0.975])
     return Estimate(float(statistic(*scores)), float(low), float(high))
+
+
+def share(count: int, of: int) -> Estimate:
+    """A share of runs, with Wilson's interval."""
+    z, p = 1.959964, count / of
+    middle = (p + z * z / (2 * of)) / (1 + z * z / of)
+    half = z / (1 + z * z / of) * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
+    return Estimate(p, max(middle - half, 0.0), min(middle + half, 1.0))
 
 
 def first_time(frames: NDArray[np.int64], values: Floats, threshold: float) -> Floats:

@@ -23,7 +23,7 @@ from mastery.learners import addition
 from mastery.learners.addition import Network
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, choose
-from mastery.minigrid.editions import find_edition
+from mastery.minigrid.editions import TODAY, find_edition
 from mastery.runs.arrays import named
 from mastery.runs.database import open_database
 from mastery.runs.job import Job, Run, digits_of
@@ -97,7 +97,9 @@ class TrainedAgent:
                 f"an observation has shape {image.shape}; this agent sees MiniGrid's images, "
                 "(7, 7, 3), or several of them"
             )
-        encoded = find_edition(self.job.settings.edition).encode(image)
+        # environments of Gymnasium are the package's
+        edition = self.job.settings.edition if self._tasks is None else TODAY
+        encoded = find_edition(edition).encode(image)
         single = encoded.ndim == len(self.space.shape)
         return encoded[None] if single else encoded, single
 

@@ -28,6 +28,7 @@ from mastery.errors import MasteryError
 from mastery.learners import ppo
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, Hyper, Settings, Trajectory
+from mastery.minigrid.editions import TODAY
 from mastery.recipe import Recipe
 from mastery.runs.arrays import fitting, named
 from mastery.runs.gymnasium_play import Play, Slot, evaluate
@@ -85,6 +86,11 @@ class GymnasiumLoop:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.tasks = GymnasiumTasks(job.curriculum, job.settings.actions)
+        if self.tasks.space.kind == "cells" and job.settings.edition != TODAY.name:
+            raise MasteryError(
+                f"edition is {job.settings.edition!r}, and environments of Gymnasium are MiniGrid "
+                f"{TODAY.name}: set edition={TODAY.name}, or leave out --environments gymnasium"
+            )
         frames = job.chunk * job.settings.frames
         for name, limit in zip(self.tasks.names, self.tasks.limits, strict=True):
             if limit is not None and limit > frames:

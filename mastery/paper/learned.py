@@ -1,0 +1,109 @@
+"""Who learns it: shares of runs, for the world of 2018 taken apart and for agents side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mastery.paper.claims import FIVE, HARD, SIX
+from mastery.paper.curves import Curves, Found
+from mastery.paper.experiments import DIFFERENCES, PAIR, PARTS
+from mastery.paper.statistics import Estimate, first_time, median_time, share
+
+LEARNED = 0.5  # return of a task that is learned
+GOOD = 0.8  # mean return over the tasks: a curriculum is learned
+
+
+class Cell(NamedTuple):
+    """The runs of a program, on some tasks."""
+
+    learned: int  # runs with more than LEARNED on each of the tasks at the end
+    runs: int
+    frames: int  # the end
+    good: Estimate  # frames until the mean over the tasks is GOOD: the median over the runs
+
+    @property
+    def share(self) -> Estimate:
+        return share(self.learned, self.runs)
+
+
+Row = dict[str, Cell]  # by program
+
+
+def measure(
+    curves: Curves, tasks: Sequence[str], programs: Sequence[str], seeds: int, frames: float
+) -> Row:
+    """These programs on these tasks, as they stand after so many frames."""
+    own = curves.of_tasks(tasks or curves.tasks.tolist())
+    end = own.at(frames) + 1
+    shown, x = own.smooth()[:end], own.frames[:end]
+    found = {}
+    for program in programs:
+        if program in own.runs:
+            runs = own.runs[program][:seeds]
+            good = median_time(first_time(x, shown[:, runs].mean(2), GOOD))
+            learned = int((shown[-1, runs].min(1) > LEARNED).sum())
+            found[program] = Cell(learned, len(runs), int(x[-1]), good)
+    return found
+
+
+# which tasks of a curriculum have to be learned where the world of 2018 is taken apart
+APART = {
+    "key-corridor": ("KeyCorridor: S4R3, S5R3, S6R3", HARD),
+    "obstructed-maze": ("ObstructedMaze: all but 2Dlhb", FIVE),
+}
+
+
+def apart(found: Found) -> dict[str, dict[str, Row]]:
+    """By curriculum and world: 2018, then without each difference, 2019, then with each."""
+    names = {"": "2018", "-2019": "2019"}
+    for key, difference in DIFFERENCES.items():
+        names[f"-without-{key}"] = f"2018 without its {difference.name}"
+        names[f"-2019-with-{key}"] = f"2019 with the {difference.name} of 2018"
+    names["-without-nine"] = "2018 with six tasks instead of nine"
+    names["-2019-with-nine"] = "2019 with nine tasks"
+    order = sorted(names, key=lambda ending: (ending.startswith("-2019"), len(ending) > 5))
+    tables: dict[str, dict[str, Row]] = {}
+    for curriculum, (title, tasks) in APART.items():
+        if f"{curriculum}-2019" not in found:
+            continue
+        frames = PARTS[f"{curriculum}-2019"].frames
+        tables[title] = {
+            names[ending]: measure(found[curriculum + ending], tasks, PAIR, 10, frames)
+            for ending in order
+            if curriculum + ending in found
+        }
+    return tables
+
+
+AGENTS = {
+    "": "of 2018, in its MiniGrid",
+    "-plain": "plain",
+    "-today": "our default",
+    "-wide": "our default, 512 environments",
+}
+SETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "BlockedUnlockPickup": ("blocked-unlock-pickup", ()),
+    "KeyCorridor": ("key-corridor", ()),
+    "ObstructedMaze but 2Dlhb": ("obstructed-maze", FIVE),
+    "ObstructedMaze": ("obstructed-maze", SIX),
+}
+
+
+def agents(found: Found) -> dict[str, dict[str, Row]]:
+    """By tasks and agent."""
+    tables: dict[str, dict[str, Row]] = {}
+    for title, (curriculum, tasks) in SETS.items():
+        rows = {}
+        for ending, agent in AGENTS.items():
+            row: Row = {}
+            for part in (curriculum + ending, f"{curriculum}{ending}-baselines"):
+                if part in found:
+                    row |= measure(found[part], tasks, (*PAIR, "uniform"), 30, np.inf)
+            if row:
+                rows[agent] = row
+        if "plain" in rows:
+            tables[title] = rows
+    return tables
