@@ -35,6 +35,7 @@ import numpy as np
 
 from mastery import Curriculum, Task
 from mastery.learners import ppo
+from mastery.minigrid.editions import find_edition
 from mastery.runs.compiled_loop import each_run, in_turn
 from mastery.runs.job import Job
 from mastery.runs.machine import use_cores
@@ -80,7 +81,8 @@ def parts(job: Job) -> dict[str, float]:
         return jax.jit(partial(each_run, f))
 
     learner = many(lambda key: ppo.begin(key, settings))(keys)
-    levels = many(lambda key, envs: ppo.with_levels(envs, key, p))
+    edition = find_edition(settings.edition)
+    levels = many(lambda key, envs: ppo.with_levels(envs, key, p, edition))
     learner = learner._replace(envs=levels(keys, learner.envs))
     collect = many(lambda a, e, k: ppo.collect(a, e, k, settings, h))
     improve = many(lambda a, o, f, k: ppo.improve(a, o, f, k, settings, h))

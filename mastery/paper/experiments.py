@@ -128,30 +128,38 @@ def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chu
 class Difference:
     """Something in which the world of 2018 differs from that of the first reproduction, of 2019."""
 
-    name: str
     then: Mapping[str, Any]  # settings of 2018 that are added to the world of 2019 alone
+    then_words: str
     later: Mapping[str, Any]  # settings of 2019 that replace those of 2018 alone
+    later_words: str
     two_ways: bool = True  # it can be added, too
+    curriculum: bool = False  # it is another curriculum
 
 
 DIFFERENCES = {
-    "rules": Difference("rules and levels", {"edition": "2018-rules"}, {"edition": "2018-view"}),
-    "view": Difference("view", {"edition": "2018-view"}, {"edition": "2018-rules"}),
+    "rules": Difference(
+        {"edition": "2018-rules"}, "rules and levels of 2018",
+        {"edition": "2018-view"}, "today's rules and levels",
+    ),
+    "view": Difference(
+        {"edition": "2018-view"}, "view of 2018", {"edition": "2018-rules"}, "today's view"
+    ),
     "doors": Difference(
-        "look of an unlocked door", {}, {"edition": "2018-plain-doors"}, two_ways=False
+        {}, "", {"edition": "2018-plain-doors"}, "unlocked doors that look open", two_ways=False
     ),
     "memory": Difference(
-        "recurrence and initial values",
-        {"bptt": 1, "initial": "pytorch"},
-        {"bptt": 8, "initial": "scaled"},
+        {"bptt": 1, "initial": "pytorch"}, "recurrence, initial values of 2018",
+        {"bptt": 8, "initial": "scaled"}, "recurrence, initial values of 2019",
     ),
     "rate": Difference(
-        "learning rate and ε",
-        {"learning_rate": 7e-4, "epsilon": 1e-5},
-        {"learning_rate": 1e-3, "epsilon": 1e-8},
+        {"learning_rate": 7e-4, "epsilon": 1e-5}, "learning rate, ε of 2018",
+        {"learning_rate": 1e-3, "epsilon": 1e-8}, "learning rate, ε of 2019",
     ),
-    "reward": Difference("reward", {"reward": "minigrid"}, {"reward": "paper"}),
-}
+    "reward": Difference(
+        {"reward": "minigrid"}, "reward of 2018", {"reward": "paper"}, "reward of the paper's text"
+    ),
+    "nine": Difference({}, "nine tasks", {}, "six tasks", curriculum=True),
+}  # fmt: skip
 PAIR = ("gprop-linreg", "mr")
 
 
@@ -164,16 +172,14 @@ def _apart(name: str, six: str, nine: str, frames: int) -> tuple[Part, ...]:
             f"{name}-{rest}", curriculum, PAIR, preset=preset, settings=settings, frames=frames
         )
 
-    parts = [part(f"without-{d}", nine, "paper", x.later) for d, x in DIFFERENCES.items()]
-    parts.append(part("2019", six, "paper-2019", {}))
-    parts += [
-        part(f"2019-with-{d}", six, "paper-2019", x.then)
-        for d, x in DIFFERENCES.items()
-        if x.two_ways
-    ]
-    if nine != six:
-        parts.append(part("without-nine", six, "paper", {}))
-        parts.append(part("2019-with-nine", nine, "paper-2019", {}))
+    parts = [part("2019", six, "paper-2019", {})]
+    for key, x in DIFFERENCES.items():
+        if x.curriculum and six == nine:
+            continue
+        then, later = (six, nine) if x.curriculum else (nine, six)
+        parts.append(part(f"without-{key}", then, "paper", x.later))
+        if x.two_ways:
+            parts.append(part(f"2019-with-{key}", later, "paper-2019", x.then))
     return tuple(parts)
 
 

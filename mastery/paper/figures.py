@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -211,7 +212,11 @@ def shares(
                     axis.plot(x.value, y, "o", color=colour, ms=4.5, clip_on=False, zorder=3)
             for y in range(1, len(rows)):
                 axis.axhline(y - 0.5, color="#d8d8d8", linewidth=0.6)
-            axis.set(title=name, xlim=(0, 1), ylim=(len(rows) - 0.5, -0.5))
+            axis.set(
+                title=fill(name, 20, break_long_words=False),
+                xlim=(0, 1),
+                ylim=(len(rows) - 0.5, -0.5),
+            )
             axis.set_xticks([0, 0.5, 1], ["0", "½", "all"])
             axis.grid(axis="y", visible=False)
         axes[0].set_yticks(range(len(rows)), rows, fontsize=8)

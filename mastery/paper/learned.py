@@ -22,6 +22,7 @@ class Cell(NamedTuple):
     learned: int  # runs with more than LEARNED on each of the tasks at the end
     runs: int
     frames: int  # the end
+    stopped: bool  # before it was trained as long as planned
     good: Estimate  # frames until the mean over the tasks is GOOD: the median over the runs
 
     @property
@@ -45,7 +46,8 @@ def measure(
             runs = own.runs[program][:seeds]
             good = median_time(first_time(x, shown[:, runs].mean(2), GOOD))
             learned = int((shown[-1, runs].min(1) > LEARNED).sum())
-            found[program] = Cell(learned, len(runs), int(x[-1]), good)
+            stopped = own.about["ended"] is None
+            found[program] = Cell(learned, len(runs), int(x[-1]), stopped, good)
     return found
 
 
@@ -57,24 +59,23 @@ APART = {
 
 
 def apart(found: Found) -> dict[str, dict[str, Row]]:
-    """By curriculum and world: 2018, then without each difference, 2019, then with each."""
-    names = {"": "2018", "-2019": "2019"}
-    for key, difference in DIFFERENCES.items():
-        names[f"-without-{key}"] = f"2018 without its {difference.name}"
-        names[f"-2019-with-{key}"] = f"2019 with the {difference.name} of 2018"
-    names["-without-nine"] = "2018 with six tasks instead of nine"
-    names["-2019-with-nine"] = "2019 with nine tasks"
-    order = sorted(names, key=lambda ending: (ending.startswith("-2019"), len(ending) > 5))
+    """By curriculum and world: 2018, then without each difference, 2019, then with each. What was
+    not trained has an empty row."""
+    without = {f"-without-{key}": f"2018 with {d.later_words}" for key, d in DIFFERENCES.items()}
+    added = {f"-2019-with-{key}": f"2019 with {d.then_words}" for key, d in DIFFERENCES.items()}
+    names = {"": "2018", **without, "-2019": "2019", **added}
+    curricula = [curriculum for curriculum in APART if f"{curriculum}-2019" in found]
+    endings = [ending for ending in names if any(c + ending in found for c in curricula)]
     tables: dict[str, dict[str, Row]] = {}
-    for curriculum, (title, tasks) in APART.items():
-        if f"{curriculum}-2019" not in found:
-            continue
+    for curriculum in curricula:
+        title, tasks = APART[curriculum]
         frames = PARTS[f"{curriculum}-2019"].frames
-        tables[title] = {
-            names[ending]: measure(found[curriculum + ending], tasks, PAIR, 10, frames)
-            for ending in order
-            if curriculum + ending in found
-        }
+        rows: dict[str, Row] = {names[ending]: {} for ending in endings}
+        for ending in endings:
+            if curriculum + ending in found:
+                own = measure(found[curriculum + ending], tasks, PAIR, 10, frames)
+                rows[names[ending]] = own
+        tables[title] = rows
     return tables
 
 
@@ -87,7 +88,7 @@ AGENTS = {
 SETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "BlockedUnlockPickup": ("blocked-unlock-pickup", ()),
     "KeyCorridor": ("key-corridor", ()),
-    "ObstructedMaze but 2Dlhb": ("obstructed-maze", FIVE),
+    "ObstructedMaze without 2Dlhb": ("obstructed-maze", FIVE),
     "ObstructedMaze": ("obstructed-maze", SIX),
 }
 

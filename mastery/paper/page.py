@@ -334,8 +334,8 @@ def _apart(found: Found, pictures: Sequence[str]) -> list[Section]:
                 cells.append("–" if cell is None else _learned(cell))
     text = (
         f"Runs with more than {LEARNED} on each of these tasks at the end of 8M frames "
-        "(KeyCorridor) or 5M (ObstructedMaze), ten seeds each. 2019: today's MiniGrid with the "
-        "authors' agent of 2019, six tasks, the reproduction that failed."
+        "(KeyCorridor) or 5M (ObstructedMaze), ten seeds each; – not trained. 2019: today's "
+        "MiniGrid with the authors' agent of 2019 and six tasks, the reproduction that failed."
     )
     own = tuple(p for p in pictures if p == "apart")
     return [Section("The world of 2018, taken apart", text, own, Table(head, list(rows.values())))]
@@ -367,7 +367,8 @@ def _agents(found: Found, pictures: Sequence[str]) -> list[Section]:
 
 
 def _learned(cell: learned.Cell) -> str:
-    return f"{cell.learned} of {cell.runs}"
+    stopped = f" (stopped at {cell.frames / 1e6:.1f}M)" if cell.stopped else ""
+    return f"{cell.learned} of {cell.runs}{stopped}"
 
 
 def _addition(found: Found, pictures: Sequence[str]) -> list[Section]:
