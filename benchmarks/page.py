@@ -43,9 +43,9 @@ from mastery import Curriculum
 from mastery.learners.ppo import Settings
 from mastery.paper.interactive import write_interactive
 from mastery.paper.page import DATA, read_curves
-from mastery.runs.job import Job
-from mastery.runs.loop import Metrics
-from mastery.runs.store import Store
+from mastery.rundir.store import Store
+from mastery.training.job import Job
+from mastery.training.loops.loop import Metrics
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-background-networking "
@@ -55,10 +55,10 @@ RATE = 1.6  # points a second that are written without training
 TRAIN = """
 import sys
 from mastery import Curriculum
-from mastery.runs.machine import prepare
+from mastery.training.machine import prepare
 from mastery.learners.ppo import Settings
-from mastery.runs.job import Job
-from mastery.runs.train import train
+from mastery.training.job import Job
+from mastery.training.train import train
 prepare(100)
 settings = Settings(envs=2, frames=16, batch=16, ahead=2, width=8)
 train(

@@ -36,10 +36,10 @@ import numpy as np
 from mastery import Curriculum, Task
 from mastery.learners import ppo
 from mastery.minigrid.editions import find_edition
-from mastery.runs.compiled_loop import each_run, in_turn
-from mastery.runs.job import Job
-from mastery.runs.machine import use_cores
-from mastery.runs.train import train
+from mastery.training.job import Job
+from mastery.training.loops.compiled import each_run, in_turn
+from mastery.training.machine import use_cores
+from mastery.training.train import train
 
 PEER = Path(__file__).parent / "peers" / "torch_ac_unlock.py"
 UNLOCK = Curriculum([Task("Unlock", 0.0, 0.5, settings={"env": "MiniGrid-Unlock-v0"})], "unlock")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mastery.runs.results import Results, load_results
+from mastery.rundir.results import Results, load_results
 
 POINTS = 100  # of a curve
 

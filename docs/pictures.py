@@ -10,14 +10,14 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from mastery import Curriculum, Teacher
-from mastery.draw import curriculum_svg, curves_svg
+from mastery.drawing.axes import STYLE, label, stroke, svg
+from mastery.drawing.pictures import curriculum_svg, curves_svg
 from mastery.minigrid import TASKS, generate, start, to_package
 from mastery.minigrid.play import pictures, play, write_gif
 from mastery.paper.curves import last_known
 from mastery.paper.page import DATA as SHIPPED
 from mastery.paper.page import draw, read_curves
-from mastery.plot import STYLE, label, stroke, svg
-from mastery.simulate import simulate
+from mastery.simulation.simulate import simulate
 
 FOLDER = Path(__file__).parent / "img"
 DATA = Path(__file__).parent / "data"

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 import mastery
-from mastery.distribution import cumulative, draw
+from mastery.programs.distribution import cumulative, draw
 
 curriculum = mastery.Curriculum.load("key-corridor")
 n = len(curriculum)

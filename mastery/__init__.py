@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mastery.check import check_program
 from mastery.curriculum import Curriculum
+from mastery.curriculum.task import Task
 from mastery.errors import (
     CheckpointError,
     CurriculumError,
@@ -20,13 +20,13 @@ from mastery.errors import (
     ReturnsError,
 )
 from mastery.explanation import Explanation
-from mastery.program import Program, ProgramLike
-from mastery.recipe import Recipe
-from mastery.task import Task
+from mastery.programs.catalogue import Recipe
+from mastery.programs.check import check_program
+from mastery.programs.program import Program, ProgramLike
 from mastery.teacher import Teacher
 
 if TYPE_CHECKING:
-    from mastery.runs.agent import load_agent
+    from mastery.training.agent import load_agent
 
 __version__ = "0.1.0"
 __all__ = [
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
     if name != "load_agent":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from mastery.runs.agent import load_agent
+        from mastery.training.agent import load_agent
     except ModuleNotFoundError as error:
         if error.name not in ("jax", "equinox", "optax"):
             raise

@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery import checkpoint
-from mastery.check import check_distribution, check_fits, check_state
 from mastery.curriculum import Curriculum
-from mastery.distribution import allocate, cumulative, draw
+from mastery.curriculum.task import LARGEST
 from mastery.errors import CheckpointError, MasteryError, ProgramError, ReturnsError, did_you_mean
 from mastery.explanation import Explanation
-from mastery.program import Factors, Program, ProgramLike
-from mastery.recipe import Recipe
-from mastery.task import LARGEST
-from mastery.tree import leaves, rebuild, tree_map
+from mastery.programs.catalogue import Recipe
+from mastery.programs.check import check_distribution, check_fits, check_state
+from mastery.programs.distribution import allocate, cumulative, draw
+from mastery.programs.program import Factors, Program, ProgramLike
+from mastery.programs.states import leaves, rebuild, tree_map
 
 
 class Teacher:

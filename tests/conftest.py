@@ -36,7 +36,7 @@ _LONGEST = (
     "test_addition_loop.py",
     "test_package.py",
     "test_examples.py",
-    "test_together.py",
+    "test_processes.py",
 )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from mastery import Curriculum, Teacher
 from mastery.cli import split_programs
-from mastery.recipe import PROGRAMS, SETTINGS
+from mastery.programs.catalogue import PROGRAMS, SETTINGS
 
 
 def run(*arguments, rc=0, **options):

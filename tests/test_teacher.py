@@ -23,7 +23,7 @@ from mastery import (
     Task,
     Teacher,
 )
-from mastery.recipe import PROGRAMS
+from mastery.programs.catalogue import PROGRAMS
 
 
 class Unreadable:

@@ -22,7 +22,7 @@ from typing import Any
 from mastery import checkpoint
 from mastery.curriculum import Curriculum
 from mastery.errors import CheckpointError, MasteryError
-from mastery.program import ProgramLike
+from mastery.programs.program import ProgramLike
 from mastery.teacher import Teacher
 
 try:

@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.adapters.durable import DurableTeacher, Update
-from mastery.distribution import cumulative, draw
 from mastery.errors import MasteryError
 from mastery.explanation import Explanation
-from mastery.program import ProgramLike
+from mastery.programs.distribution import cumulative, draw
+from mastery.programs.program import ProgramLike
 from mastery.teacher import Teacher
 
 try:

@@ -13,8 +13,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from mastery.adapters.environments import Env, make_by_settings, said
 from mastery.curriculum import Curriculum
+from mastery.curriculum.environments import Env, make_by_settings, said
 from mastery.errors import MasteryError, did_you_mean
 
 KEPT = 32

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mastery.errors import CheckpointError
-from mastery.runs.events import event_file
+from mastery.rundir.event_files import event_file
 from mastery.teacher import Teacher
 
 _OTHER = re.compile(r"[^/\w.\- :]")  # what MLflow refuses in a name

@@ -12,8 +12,8 @@ from rich.table import Table
 from mastery.checkpoint import replace_file
 from mastery.cli.arguments import CurriculumArgument, console
 from mastery.curriculum import Curriculum
-from mastery.draw import curriculum_svg, curriculum_text
-from mastery.recipe import PARTS, PROGRAMS, SETTINGS, Recipe
+from mastery.drawing.pictures import curriculum_svg, curriculum_text
+from mastery.programs.catalogue import PARTS, PROGRAMS, SETTINGS, Recipe
 from mastery.teacher import Teacher
 
 

@@ -23,7 +23,7 @@ def runs_command(
 
     [dim]mastery runs[/dim]
     """
-    from mastery.runs.results import list_jobs
+    from mastery.rundir.results import list_jobs
 
     if not folder.is_dir():
         raise MasteryError(f"there is no folder {folder}; mastery train makes one")
@@ -64,8 +64,8 @@ def export_command(
     [dim]mastery export runs/key-corridor-mr --csv curves.csv[/dim]
     [dim]mastery export runs/key-corridor-mr --tensorboard logs[/dim]
     """
-    from mastery.runs import export
-    from mastery.runs.results import load_results
+    from mastery.rundir import export
+    from mastery.rundir.results import load_results
 
     wanted = (
         (export.export_csv, csv),

@@ -16,11 +16,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.spinner import Spinner
 from rich.table import Table
 
-from mastery.draw import bar
-from mastery.runs.loop import SCORES
+from mastery.drawing.pictures import bar
+from mastery.training.loops.loop import SCORES
 
 if TYPE_CHECKING:
-    from mastery.runs.train import Progress as State
+    from mastery.training.train import Progress as State
 
 SHOWN = 24  # tasks that have a line
 LINES_EVERY = 5.0  # seconds between plain lines

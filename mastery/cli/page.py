@@ -47,7 +47,7 @@ def report_command(
 def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -> None:
     from mastery.page import assemble, data
     from mastery.page.clips import Clips, make_clip
-    from mastery.page.found import check_folders, find_places
+    from mastery.page.places import check_folders, find_places
 
     check_folders(directories)
     check_place(path)
@@ -87,7 +87,7 @@ def watch_command(
     [dim]mastery watch runs[/dim]
     [dim]mastery watch runs/key-corridor-mr --open[/dim]
     """
-    from mastery.page.found import check_folders
+    from mastery.page.places import check_folders
     from mastery.page.server import open_server
 
     check_folders(directories)

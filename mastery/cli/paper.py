@@ -16,7 +16,7 @@ from mastery.cli.train import job_progress, with_jax
 
 if TYPE_CHECKING:
     from mastery.paper.experiments import Part
-    from mastery.runs.train import Outcome, Progress
+    from mastery.training.train import Outcome, Progress
 
     Ends = Iterator[tuple[Part, Outcome | str]]
 
@@ -84,7 +84,7 @@ def paper_command(
     with with_jax():
         from mastery.paper.experiments import chosen
         from mastery.paper.page import DATA, read_curves, write_page
-        from mastery.paper.together import usual
+        from mastery.paper.processes import usual
     parts = chosen(names or [])
     if not redraw:
         options = {
@@ -128,7 +128,7 @@ def paper_command(
 
 def _one_by_one(parts: list[Part], out: Path, options: dict[str, Any]) -> Ends:
     from mastery.paper.run import cores_for, run
-    from mastery.runs.machine import cores, prepare
+    from mastery.training.machine import cores, prepare
 
     devices = cores()
     if len(parts) == 1:
@@ -138,7 +138,7 @@ def _one_by_one(parts: list[Part], out: Path, options: dict[str, Any]) -> Ends:
 
 
 def _together(parts: list[Part], out: Path, jobs: int, options: dict[str, Any]) -> Ends:
-    from mastery.paper.together import together
+    from mastery.paper.processes import together
 
     units = {part.name: part.job(options["scale"]).settings.unit for part in parts}
     with several_view(console) as show:

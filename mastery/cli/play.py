@@ -78,7 +78,7 @@ def play_command(
         from mastery.minigrid.play import check_gif, pictures, play, write_gif
 
         if Path(what).is_dir():
-            from mastery.runs.agent import TrainedAdder, load_agent
+            from mastery.training.agent import TrainedAdder, load_agent
 
             trained = load_agent(what, run, seed)
             if isinstance(trained, TrainedAdder):

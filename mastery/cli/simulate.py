@@ -23,11 +23,11 @@ from rich.table import Table
 from mastery.checkpoint import replace_file
 from mastery.cli.arguments import CurriculumArgument, check_place, console, split_programs
 from mastery.curriculum import Curriculum
-from mastery.draw import bar, sparkline
+from mastery.drawing.pictures import bar, sparkline
 from mastery.errors import MasteryError, did_you_mean
-from mastery.recipe import PROGRAMS, Recipe
-from mastery.simulate import Learner, Outcome, simulate
-from mastery.simulation_page import simulation_page, steps_text
+from mastery.programs.catalogue import PROGRAMS, Recipe
+from mastery.simulation.page import simulation_page, steps_text
+from mastery.simulation.simulate import Learner, Outcome, simulate
 
 SPENT_ON = ("mastered", "learnable", "not yet")
 

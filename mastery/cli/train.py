@@ -21,8 +21,8 @@ from mastery.curriculum import Curriculum, shipped
 from mastery.errors import MasteryError, did_you_mean
 
 if TYPE_CHECKING:
-    from mastery.runs.job import Job
-    from mastery.runs.train import Outcome
+    from mastery.training.job import Job
+    from mastery.training.train import Outcome
 
 
 def train_command(
@@ -142,9 +142,9 @@ def train_command(
         return
     check_place(report)
     with with_jax():
-        from mastery.runs.machine import prepare
-        from mastery.runs.train import resume as resume_job
-        from mastery.runs.train import train
+        from mastery.training.machine import prepare
+        from mastery.training.train import resume as resume_job
+        from mastery.training.train import train
     command = shlex.join(["mastery", *sys.argv[1:]])
     shared: dict[str, Any] = {
         "command": command,
@@ -154,7 +154,7 @@ def train_command(
     }
     if resume is not None:
         _check_resume(context)
-        from mastery.runs.store import read_job
+        from mastery.rundir.store import read_job
 
         job = read_job(resume)
         frames = _budget(job.settings.unit, frames, examples)
@@ -214,7 +214,7 @@ def _job(
     episodes: int | None,
     **rest: Any,
 ) -> Job:
-    from mastery.runs.job import Job
+    from mastery.training.job import Job
 
     learner = Job(curriculum, environments=environments).learner
     chosen: dict[str, Any] = {}
@@ -291,7 +291,7 @@ def _read(learner: Any, name: str, text: str) -> Any:
 def _list_settings(preset: str, curriculum: str | None, environments: str) -> None:
     with with_jax():
         from mastery.learners import ppo
-        from mastery.runs.job import Job
+        from mastery.training.job import Job
     learner: Any = ppo
     if curriculum is not None:
         learner = Job(Curriculum.load(curriculum), environments=environments).learner

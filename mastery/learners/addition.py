@@ -24,10 +24,10 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from mastery.draws import Normals, uniform
 from mastery.errors import MasteryError
 from mastery.learners.encoders import Linear
 from mastery.learners.lstm import lstm
+from mastery.random_numbers import Normals, uniform
 
 Array = Any  # a JAX array
 SYMBOLS = 11  # ten digits and a plus

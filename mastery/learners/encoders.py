@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mastery.draws import Normals
 from mastery.errors import MasteryError
 from mastery.minigrid.cells import CLOSED, EMPTY, LOCKED, OPEN, UNLOCKED, UNSEEN
 from mastery.minigrid.editions import TODAY, Edition, find_edition
+from mastery.random_numbers import Normals
 
 Array = Any  # a JAX array
 

@@ -11,7 +11,7 @@
     update        all of that, once; a time-step of a teacher
 
 Nothing here knows of more than one run: `jax.vmap` over `begin` and `update` makes it many. Other
-environments than our own MiniGrid are played in `mastery.runs.gymnasium_loop`; what they show goes
+environments than our own MiniGrid are played in `mastery.training.loops.gymnasium`; what they show goes
 through the same functions from `segments` on.
 """
 
@@ -26,7 +26,6 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from mastery.draws import Normals, uniform
 from mastery.errors import MasteryError
 from mastery.learners import novelty
 from mastery.learners.encoders import INITIAL, Linear, Space, make_encoder
@@ -35,6 +34,7 @@ from mastery.minigrid.editions import EDITIONS, Edition, find_edition
 from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import VIEW, seen_cells
+from mastery.random_numbers import Normals, uniform
 
 Array = Any  # a JAX array
 REWARDS = {"paper": PAPER_REWARD, "minigrid": MINIGRID_REWARD}

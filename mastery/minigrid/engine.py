@@ -24,7 +24,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mastery.draws import uniform
 from mastery.errors import MasteryError
 from mastery.minigrid.editions import TODAY, Edition
 from mastery.minigrid.grid import WORDS, Array, once
@@ -32,6 +31,7 @@ from mastery.minigrid.levels import generate
 from mastery.minigrid.rules import PAPER_REWARD, Outcome, act
 from mastery.minigrid.state import Level, State, start
 from mastery.minigrid.tasks import TASKS
+from mastery.random_numbers import uniform
 
 AHEAD = 4  # levels in each environment's queue
 

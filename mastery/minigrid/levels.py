@@ -14,7 +14,6 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from mastery.draws import bits
 from mastery.errors import MasteryError
 from mastery.minigrid.cells import (
     BALL,
@@ -44,6 +43,7 @@ from mastery.minigrid.tasks import (
     Room,
     place_of_door,
 )
+from mastery.random_numbers import bits
 
 DOORS = 12  # places for a door
 NOWHERE = -1

@@ -21,7 +21,7 @@ from mastery.checkpoint import replace_file
 from mastery.errors import MasteryError
 from mastery.page.clips import Clips
 from mastery.page.data import Entry, index, to_json
-from mastery.page.found import Problem
+from mastery.page.places import Problem
 
 
 def static(name: str) -> str:

@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 
 import mastery
 from mastery.curriculum import Curriculum
-from mastery.draw import places
+from mastery.drawing.axes import PALETTE, PROGRAM_COLOURS, task_colours
+from mastery.drawing.pictures import places
 from mastery.errors import MasteryError
-from mastery.page.found import Place, Problem
-from mastery.plot import PALETTE, PROGRAM_COLOURS, task_colours
-from mastery.recipe import Recipe
-from mastery.runs.database import is_training, open_database, read_text, total_frames
-from mastery.runs.loop import SCORES
-from mastery.runs.results import Curves, has_progress, read_curves, read_solved
+from mastery.page.places import Place, Problem
+from mastery.programs.catalogue import Recipe
+from mastery.rundir.database import is_training, open_database, read_text, total_frames
+from mastery.rundir.results import Curves, has_progress, read_curves, read_solved
+from mastery.training.loops.loop import SCORES
 
 POINTS = 240  # of a curve; more cannot be told apart
 FEWEST = 24  # of a curve, however many there are

@@ -27,8 +27,8 @@ from mastery.errors import MasteryError
 from mastery.page import data
 from mastery.page.assemble import parts, static
 from mastery.page.clips import make_clip
-from mastery.page.found import Place, Problem, find_places
-from mastery.runs.database import is_training
+from mastery.page.places import Place, Problem, find_places
+from mastery.rundir.database import is_training
 
 PORT = 8765
 FRESH = 0.4  # seconds for which the list of jobs is not read anew, however many pages ask

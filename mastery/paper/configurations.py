@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mastery.paper.curves import Found
 from mastery.paper.experiments import CONVERTERS, ESTIMATORS
 from mastery.paper.statistics import upper_median
-from mastery.recipe import Recipe
+from mastery.programs.catalogue import Recipe
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mastery.checkpoint import replace_file
 from mastery.errors import MasteryError
-from mastery.runs.results import Results
+from mastery.rundir.results import Results
 
 Floats = NDArray[np.float64]
 FIRST, LATER = 50, 100  # points

@@ -1,6 +1,6 @@
 """What the paper trains, and what we add to it.
 
-An experiment is one or several jobs (`mastery.runs.job`). Figures and sections are the paper's; its
+An experiment is one or several jobs (`mastery.training.job`). Figures and sections are the paper's; its
 pictures carry no numbers, so they are called by what they show.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
-from mastery.runs.job import Job
+from mastery.training.job import Job
 
 POINTS = 10  # of a curve or so at least, however far a job is scaled down
 SMALL = 0.1  # a job that is scaled down this far or farther is one for a CPU: see `Part.small`

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from mastery.drawing.axes import PROGRAM_COLOURS, quartiles
 from mastery.paper.configurations import CENSORED, FAMILIES, Bar
 from mastery.paper.curves import Curves
 from mastery.paper.statistics import Estimate
-from mastery.plot import PROGRAM_COLOURS, quartiles
 
 Floats = NDArray[np.float64]
 NAMES = {

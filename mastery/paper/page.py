@@ -34,7 +34,7 @@ from mastery.paper.statistics import (
     interval,
     median_time,
 )
-from mastery.simulation_page import PAGE, section
+from mastery.simulation.page import PAGE, section
 
 DATA = Path(__file__).parent / "data"  # the curves that ship
 ONE_SIDED = ("target", "sequential")  # these do not train on every task all the time

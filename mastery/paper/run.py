@@ -16,10 +16,10 @@ from typing import Any
 from mastery.errors import MasteryError
 from mastery.paper import curves
 from mastery.paper.experiments import Part
-from mastery.runs.job import Job
-from mastery.runs.results import load_results
-from mastery.runs.store import read_job
-from mastery.runs.train import Outcome, Report, resume, train
+from mastery.rundir.results import load_results
+from mastery.rundir.store import read_job
+from mastery.training.job import Job
+from mastery.training.train import Outcome, Report, resume, train
 
 
 def run(

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from mastery import MasteryError
-from mastery.draws import Normals
 from mastery.learners.encoders import Cells, Linear, Pixels, Space, Vectors, make_encoder, one_hot
 from mastery.minigrid.cells import (
     BALL,
@@ -24,6 +23,7 @@ from mastery.minigrid.cells import (
     WALL,
 )
 from mastery.minigrid.editions import find_edition
+from mastery.random_numbers import Normals
 
 
 def with_biases(module, rng):

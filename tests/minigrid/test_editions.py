@@ -39,8 +39,8 @@ from mastery.minigrid.cells import (
     YELLOW,
 )
 from mastery.minigrid.editions import EDITIONS, find_edition
+from mastery.minigrid.exchange import to_package
 from mastery.minigrid.grid import pack, unpack
-from mastery.minigrid.package import to_package
 from mastery.minigrid.planner import plan
 from mastery.minigrid.play import play
 from mastery.minigrid.rendering import render

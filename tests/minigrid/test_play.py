@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from mastery import MasteryError
 from mastery.cli import app
-from mastery.minigrid.package import to_package
+from mastery.minigrid.exchange import to_package
 from mastery.minigrid.play import pictures, play, write_gif
 from mastery.minigrid.state import State
 

@@ -27,9 +27,9 @@ from mastery.minigrid.cells import (
     WALL_CELL,
     YELLOW,
 )
+from mastery.minigrid.exchange import to_package
 from mastery.minigrid.grid import pack, unpack
 from mastery.minigrid.levels import generate
-from mastery.minigrid.package import to_package
 from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD, act
 from mastery.minigrid.state import Level, State, start
 from mastery.minigrid.tasks import NAMES, TASKS

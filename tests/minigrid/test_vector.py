@@ -12,9 +12,9 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from mastery import Curriculum, MasteryError, Teacher
 from mastery.minigrid import NAMES, TASKS, make, make_vec
+from mastery.minigrid.exchange import from_package, to_package
 from mastery.minigrid.grid import unpack
 from mastery.minigrid.missions import MISSIONS
-from mastery.minigrid.package import from_package, to_package
 from mastery.minigrid.planner import plan
 
 MODES = tuple(AutoresetMode)

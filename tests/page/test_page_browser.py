@@ -21,8 +21,8 @@ from test_page_data import HARMS, harm
 from test_page_server import serving, start
 
 from mastery import Curriculum
-from mastery.attention import View
 from mastery.cli.page import write_report
+from mastery.drawing.axes import quartiles
 from mastery.learners.ppo import Settings
 from mastery.page.server import Server
 from mastery.paper.interactive import write_interactive
@@ -34,11 +34,11 @@ from mastery.paper.statistics import (
     interval,
     upper_median,
 )
-from mastery.plot import quartiles
-from mastery.recipe import Recipe
-from mastery.runs.job import Job
-from mastery.runs.store import Store
-from mastery.runs.train import train
+from mastery.programs.attention import View
+from mastery.programs.catalogue import Recipe
+from mastery.rundir.store import Store
+from mastery.training.job import Job
+from mastery.training.train import train
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -714,7 +714,7 @@ def test_when_the_server_ends_the_page_says_so(job, visit):
 
 def test_a_clip_that_cannot_be_made_is_a_line_and_one_in_the_file_is_shown(tmp_path, job, visit):
     from mastery.page import assemble, data
-    from mastery.page.found import Place
+    from mastery.page.places import Place
 
     with serving(Server([job], port=0)) as server:  # its checkpoint holds no agent
         page = visit(server.url)

@@ -13,8 +13,8 @@ from made_jobs import add_point, chain, make_job, write_job
 from mastery import MasteryError
 from mastery.page import data
 from mastery.page.data import POINTS, TASKS, Tail, fitting_bins, job_curves, job_entry
-from mastery.page.found import Place, find_places
-from mastery.runs.store import Store
+from mastery.page.places import Place, find_places
+from mastery.rundir.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-// Equations 1 to 3 for one run at one time, as mastery/attention.py and mastery/graph.py have them.
+// Equations 1 to 3 for one run at one time, as mastery/programs/attention.py and mastery/programs/graph.py have them.
 'use strict';
 
 // Who comes before and after whom; tasks are in topological order.
@@ -73,7 +73,7 @@ function factors(program, order, mastery, beta) {
   return found;
 }
 
-// Attention to probabilities, as mastery/distribution.py has it (of several largest, a part each).
+// Attention to probabilities, as mastery/programs/distribution.py has it (of several largest, a part each).
 // With the estimator Naive a task is held, and they do not follow from attention.
 function converted(program, a) {
   const { epsilon = 0, temperature } = program.settings, n = a.length;

@@ -1,0 +1,153 @@
+"""Several of the paper's jobs at the same time, each in a process of its own.
+
+Compiling keeps one core busy, and a job of forty runs does not fill a large GPU: so several are
+done sooner at the same time than one after the other. On one GPU they take turns unless NVIDIA's
+Multi-Process Service is there (`nvidia-cuda-mps-control -d`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import queue
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mastery.errors import MasteryError
+from mastery.paper.experiments import PARTS, Part
+from mastery.paper.run import check_same, cores_for, run_part
+from mastery.training.job import Job
+from mastery.training.machine import accelerated, cores, prepare
+from mastery.training.signals import held, interrupts, release
+from mastery.training.train import Outcome, Progress
+
+MEMORY = 0.9  # of a GPU, for all processes
+Say = Callable[[Part, Progress | str], None]  # how a job stands, or a line about it
+_context = multiprocessing.get_context("spawn")
+
+
+def usual() -> int:
+    """Jobs at the same time where the user does not say."""
+    return 1 if accelerated() else min(cores(), 4)
+
+
+def together(
+    parts: Iterable[Part],
+    folder: Path,
+    jobs: int,
+    say: Say,
+    scale: float = 1.0,
+    minutes: float | None = None,
+    elsewhere: bool = False,
+    **options: Any,
+) -> Iterator[tuple[Part, Outcome | str]]:
+    """Each job's outcome when it is there, or what went wrong with it; the others go on.
+
+    Ends after so many minutes, or when interrupted, with all that runs then. options: of `train`
+    and `resume`.
+    """
+    wanted = {part.name: part.job(scale) for part in parts}
+    for name, job in wanted.items():
+        check_same(folder / name, job)
+    waiting = _order(wanted)
+    processes = min(jobs, len(waiting)) or 1
+    share = max(cores() // processes, 1)
+    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{MEMORY / processes:.3f}")
+    events: Any = _context.Queue()
+    running: dict[str, Any] = {}
+    began = time.monotonic()
+    with interrupts(lambda _: _pass_on(running.values())) as interrupted:
+        while True:
+            left = None if minutes is None else minutes - (time.monotonic() - began) / 60
+            if waiting and len(running) < jobs and not interrupted and (left is None or left > 0):
+                part = PARTS[waiting.pop(0)]
+                devices = cores_for(folder / part.name, wanted[part.name], share)
+                running[part.name] = _context.Process(
+                    target=_work,
+                    args=(events, part, folder, devices, options),
+                    kwargs={"scale": scale, "minutes": left, "elsewhere": elsewhere},
+                )
+                with held():
+                    running[part.name].start()
+                if interrupted:  # before it could be told, or in the midst of it
+                    _pass_on([running[part.name]])
+                continue
+            if not running:
+                return
+            name, what = _next(events, running)
+            if isinstance(what, (Outcome, Died)):
+                running.pop(name).join()
+                yield PARTS[name], what if isinstance(what, Outcome) else what.reason
+            elif what is not None:
+                say(PARTS[name], what)
+
+
+def _order(jobs: Mapping[str, Job]) -> list[str]:
+    """The longest first, so that none is left alone at the end; but on a CPU before them one job of
+    each learner, so that the same program is not compiled twice at the same time."""
+    longest = sorted(jobs, key=lambda name: _effort(jobs[name]), reverse=True)
+    if accelerated():
+        return longest
+    learners = [jobs[name].settings for name in longest]
+    return sorted(longest, key=lambda name: jobs[name].settings in learners[: longest.index(name)])
+
+
+def _effort(job: Job) -> float:
+    """How long a job takes beside the others, roughly."""
+    # an example of addition takes less time than a frame: a fifth where it is scaled down, on a
+    # CPU, and about a half at full size, on an H200
+    each = 0.25 if job.settings.unit == "examples" else 1.0
+    return each * len(job.runs) * job.frames
+
+
+class Died(NamedTuple):
+    """A process that came to no outcome."""
+
+    reason: str
+
+
+def _next(events: Any, running: dict[str, Any]) -> tuple[str, Any]:
+    """What a process says, or that it has died; nothing if none does within half a second."""
+    with contextlib.suppress(queue.Empty):
+        name, what = events.get(timeout=0.5)
+        return name, what
+    for name, process in running.items():
+        if not process.is_alive() and events.empty():
+            code = process.exitcode
+            return name, Died(f"its process ended with exit code {code}; the same command goes on")
+    return "", None
+
+
+def _work(
+    events: Any, part: Part, folder: Path, devices: int, options: dict[str, Any], **given: Any
+) -> None:
+    """One job, in a process of its own. given: to `run_part`."""
+    os.setsid()  # Ctrl-C reaches the process that began it, which passes it on
+    parent = multiprocessing.parent_process()
+
+    def report(progress: Progress) -> None:
+        if parent is None or not parent.is_alive():
+            signal.raise_signal(signal.SIGTERM)  # nobody waits any more: save, and stop
+        else:
+            events.put((part.name, progress))
+
+    whole = options | {"report": report, "note": lambda text: events.put((part.name, text))}
+    try:
+        release()
+        prepare(devices)
+        events.put((part.name, run_part(part, folder, options=whole, **given)))
+    except MasteryError as error:
+        events.put((part.name, Died(str(error))))
+    except KeyboardInterrupt:
+        events.put((part.name, Outcome(folder / part.name, 0, None, True)))
+
+
+def _pass_on(processes: Iterable[Any]) -> None:
+    """Ctrl-C and a polite kill go to processes, which save and end."""
+    for process in list(processes):
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGINT)

@@ -1,0 +1,1 @@
+"""Programs: what to train on next, given the returns so far."""

@@ -1,0 +1,250 @@
+"""Programs by name: which parts they are made of, and their settings with the paper's defaults.
+
+`Recipe.parse("mr:delta=0.8,window=20")` is what the command line and `Teacher` read; `build` puts
+the parts together for a curriculum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mastery.curriculum import Curriculum
+from mastery.errors import ProgramError, did_you_mean
+from mastery.programs.attention import Constant, Exp3S, LearningProgress, MasteringRate, Sequential
+from mastery.programs.distribution import Amax, Boltzmann, Prop
+from mastery.programs.graph import make_graph
+from mastery.programs.program import Program
+from mastery.programs.progress import Change, Competence, Naive, Online, Sampling, Window
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A number that can be set, and what it may be."""
+
+    what: str
+    low: float
+    high: float = math.inf
+    whole: bool = False
+
+    def check(self, name: str, value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ProgramError(f"{name}={value} is not a number ({self.what})") from None
+        if not self.low <= number <= self.high or number == math.inf:
+            limit = (
+                f"at least {self.low:g}"
+                if self.high == math.inf
+                else f"in [{self.low:g}, {self.high:g}]"
+            )
+            raise ProgramError(f"{name}={value} must be {limit} ({self.what})")
+        if self.whole and number != int(number):
+            raise ProgramError(f"{name}={value} must be a whole number ({self.what})")
+        return int(number) if self.whole else number
+
+
+TINY = 1e-12  # stands for "more than 0"
+
+SETTINGS = {
+    "window": Setting("K, how many of a task's last returns count", 2, 1_000_000, whole=True),
+    "alpha": Setting("α, the weight of the newest estimate in the moving average", TINY, 1),
+    "delta": Setting("δ, the weight of what is not mastered against what is progressing", 0, 1),
+    "power": Setting("p, how much a task must be learnable to get attention", 0, 1000),
+    "unlearned": Setting("how much equation 1's second factor counts: 0 leaves it out", 0, 1),
+    "successors": Setting("how much its third counts, the successors' mastery", 0, 1),
+    "gamma_pred": Setting("γ_pred, the part of its attention a task yields to predecessors", 0, 1),
+    "gamma_succ": Setting("γ_succ, the part of its attention a task yields to successors", 0, 1),
+    "epsilon": Setting("ε, the part of training that is spread evenly", 0, 1),
+    "temperature": Setting("τ, how evenly Boltzmann spreads", TINY),
+    "exponent": Setting("the power that learning progress is raised to", 0, 8),
+    "eta": Setting("η, the step size of Exp3.S", 0, 1000),
+    "threshold": Setting("the mastery that moves on to the next level", TINY, 1),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A choice for one part of a program: how it is made, and its own settings."""
+
+    make: Callable[..., Any]
+    settings: Mapping[str, float]
+    what: str
+
+
+def _sinks(curriculum: Curriculum) -> np.ndarray:
+    weights = np.ones(len(curriculum))
+    weights[curriculum.edges[:, 0]] = 0.0
+    return weights
+
+
+PARTS: dict[str, dict[str, Part]] = {
+    "progress": {
+        "linreg": Part(lambda c: Window(1.0), {}, "slope of the last K returns"),
+        "window": Part(lambda c, **s: Window(**s), {"alpha": 0.1}, "moving average of that slope"),
+        "online": Part(lambda c, **s: Online(**s), {"alpha": 0.1}, "moving average of changes"),
+        "naive": Part(lambda c, **s: Naive(**s), {"alpha": 0.1}, "one task for K steps, its slope"),
+        "sampling": Part(lambda c: Sampling(), {}, "one of the last K changes, at random"),
+        "competence": Part(lambda c: Competence(), {}, "newer half of the last K less the older"),
+        "change": Part(lambda c: Change(), {}, "the last change"),
+    },
+    "attention": {
+        "mastering-rate": Part(
+            lambda c, gamma_pred, gamma_succ, **s: MasteringRate(**s),
+            {
+                "delta": 0.6,
+                "power": 6.0,
+                "unlearned": 1.0,
+                "successors": 1.0,
+                "gamma_pred": 0.2,
+                "gamma_succ": 0.05,
+            },
+            "learnable but not learned yet (equations 1-3)",
+        ),
+        "learning-progress": Part(
+            lambda c, **s: LearningProgress(**s), {"exponent": 1.0}, "|β|, fastest change"
+        ),
+        "exp3s": Part(lambda c, **s: Exp3S(**s), {"eta": 0.001}, "weights of the bandit Exp3.S"),
+        "uniform": Part(lambda c: Constant(np.ones(len(c))), {}, "all tasks alike"),
+        "target": Part(lambda c: Constant(_sinks(c)), {}, "tasks without successors"),
+        "sequential": Part(
+            lambda c, **s: Sequential(**s, level=c.level), {"threshold": 0.9}, "level by level"
+        ),
+    },
+    "distribution": {
+        "prop": Part(lambda c: Prop(0.0), {}, "in proportion to attention"),
+        "gprop": Part(lambda c, **s: Prop(**s), {"epsilon": 0.1}, "prop, and ε spread evenly"),
+        "amax": Part(lambda c: Amax(0.0), {}, "the task with most attention"),
+        "gamax": Part(lambda c, **s: Amax(**s), {"epsilon": 0.1}, "amax, and ε spread evenly"),
+        "boltzmann": Part(
+            lambda c, **s: Boltzmann(**s), {"temperature": 4e-4}, "softmax of attention / τ"
+        ),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Named:
+    """A program that has a name."""
+
+    progress: str
+    attention: str
+    distribution: str
+    what: str
+    settings: Mapping[str, float] = field(default_factory=dict)  # where the parts' are others
+
+
+PROGRAMS = {
+    "mr": Named("linreg", "mastering-rate", "prop", "the mastering-rate algorithm"),
+    "gprop-linreg": Named("linreg", "learning-progress", "gprop", "the paper's Teacher-Student"),
+    "gamax-linreg": Named(
+        "linreg", "learning-progress", "gamax", "Teacher-Student, simpler Window"
+    ),
+    "gamax-window": Named("window", "learning-progress", "gamax", "Teacher-Student's Window"),
+    "gamax-online": Named("online", "learning-progress", "gamax", "Teacher-Student's Online"),
+    "naive": Named("naive", "learning-progress", "gamax", "Teacher-Student's Naive"),
+    "sampling": Named("sampling", "learning-progress", "amax", "Teacher-Student's Sampling"),
+    "boltzmann-window": Named("window", "learning-progress", "boltzmann", "Window with Boltzmann"),
+    "exp3s": Named("change", "exp3s", "gprop", "Graves et al. 2017", {"epsilon": 0.05}),
+    "competence": Named("competence", "learning-progress", "prop", "Fournier et al. 2018"),
+    "uniform": Named("linreg", "uniform", "prop", "baseline: all tasks alike"),
+    "target": Named("linreg", "target", "prop", "baseline: only the last tasks"),
+    "sequential": Named("linreg", "sequential", "prop", "baseline: level by level, by hand"),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a program is made of, before it meets a curriculum."""
+
+    name: str  # the named program it starts from
+    progress: str
+    attention: str
+    distribution: str
+    settings: Mapping[str, float]
+
+    @classmethod
+    def parse(cls, text: str, **changes: Any) -> Recipe:
+        """`"mr"`, or `"mr:delta=0.8,progress=online"`, or `parse("mr", delta=0.8)`."""
+        if not isinstance(text, str):
+            raise ProgramError(f"a program is written as text, such as 'mr', not as {text!r}")
+        name, _, rest = text.strip().partition(":")
+        if name not in PROGRAMS:
+            raise ProgramError(f"there is no program {name!r}{did_you_mean(name, PROGRAMS)}")
+        for item in filter(None, (item.strip() for item in rest.split(","))):
+            key, equals, value = item.partition("=")
+            if not equals:
+                raise ProgramError(f"{item!r} in {text!r} is not of the form setting=value")
+            if key.strip() in changes:
+                raise ProgramError(f"{key.strip()!r} is set twice in {text!r}")
+            changes[key.strip()] = value.strip()
+
+        base = PROGRAMS[name]
+        chosen = {kind: str(changes.pop(kind, getattr(base, kind))) for kind in PARTS}
+        settings: dict[str, float] = {"window": 10}
+        for kind, choice in chosen.items():
+            if choice not in PARTS[kind]:
+                raise ProgramError(
+                    f"there is no {kind} {choice!r}{did_you_mean(choice, PARTS[kind])}"
+                )
+            settings.update(PARTS[kind][choice].settings)
+        settings.update({k: v for k, v in base.settings.items() if k in settings})
+        for key, value in changes.items():
+            if key not in settings:
+                hint = did_you_mean(key, [*settings, *PARTS])
+                raise ProgramError(f"the program {text!r} has no setting {key!r}{hint}")
+            settings[key] = SETTINGS[key].check(key, value)
+        if chosen["attention"] == "exp3s" and chosen["progress"] != "change":
+            raise ProgramError("attention=exp3s learns from changes; it needs progress=change")
+        return cls(name, **chosen, settings=settings)
+
+    @property
+    def full(self) -> str:
+        """The text with every part and setting, so that it stays the same if a default changes."""
+        parts = {kind: getattr(self, kind) for kind in PARTS}
+        return f"{self.name}:" + ",".join(f"{k}={v}" for k, v in {**parts, **self.settings}.items())
+
+    def build(self, curriculum: Curriculum) -> Program:
+        """The program for a curriculum."""
+
+        def part(kind: str) -> Any:
+            choice = PARTS[kind][getattr(self, kind)]
+            return choice.make(
+                curriculum, **{name: self.settings[name] for name in choice.settings}
+            )
+
+        return Program(
+            part("progress"),
+            part("attention"),
+            part("distribution"),
+            int(self.settings["window"]),
+            curriculum.minimum,
+            curriculum.maximum,
+            make_graph(
+                curriculum,
+                self.settings.get("gamma_pred", 0.0),
+                self.settings.get("gamma_succ", 0.0),
+            ),
+        )
+
+    def __str__(self) -> str:
+        """The shortest text that `parse` reads as this recipe."""
+        parts = {
+            k: getattr(self, k)
+            for k in PARTS
+            if getattr(self, k) != getattr(PROGRAMS[self.name], k)
+        }
+        plain = Recipe.parse(self.name, **parts).settings
+        numbers = {k: f"{v!r}" for k, v in self.settings.items() if v != plain[k]}
+        return (
+            self.name
+            + ":" * bool(parts or numbers)
+            + ",".join(f"{k}={v}" for k, v in {**parts, **numbers}.items())
+        )
+
+    def __hash__(self) -> int:
+        return hash(str(self))

@@ -1,0 +1,187 @@
+"""check_program(): what a program of your own must satisfy to be taught with."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.curriculum import Curriculum
+from mastery.errors import ProgramError
+from mastery.programs.catalogue import Recipe
+from mastery.programs.program import Program, ProgramLike
+from mastery.programs.states import leaves, rebuild, tree_map
+
+
+def check_program(
+    program: ProgramLike | Recipe | str, curriculum: Curriculum, *, steps: int = 60, seed: int = 0
+) -> list[str]:
+    """Raise `ProgramError` with what is wrong, or return what was found to be right.
+
+    The program is run on random returns, among them time-steps without any return, with all, and
+    with equal ones. Its distribution must be a distribution, its functions must not change what
+    they are given, its state must survive being saved, and a run that goes on from a saved state
+    must be the same run. Where JAX is installed, it must also work under `jit` and `scan`, and
+    agree with NumPy.
+    """
+    if not isinstance(curriculum, Curriculum):
+        raise ProgramError(f"check_program needs a Curriculum to try it on, not {curriculum!r}")
+    if isinstance(program, str):
+        program = Recipe.parse(program)
+    if isinstance(program, Recipe):
+        program = program.build(curriculum)
+    check_fits(program, curriculum)
+    if steps < 2:
+        raise ProgramError("check_program needs at least two time-steps")
+    n = len(curriculum)
+    tape = _tape(curriculum, steps, np.random.default_rng(seed))
+    states, distributions = _run(program, n, tape)
+    done = [
+        f"probabilities are finite, not negative, and sum to 1 over {steps} time-steps",
+        "init, observe and distribution leave what they are given unchanged",
+    ]
+
+    middle = steps // 2
+    saved = {path: np.array(leaf) for path, leaf in leaves(states[middle])}
+    try:
+        state = rebuild(states[0], saved)
+    except KeyError as error:
+        raise ProgramError(f"the state changes its form with time: {error.args[0]}") from None
+    done.append("the state keeps its form and can be saved as arrays")
+
+    for t in range(middle, steps):
+        state = program.observe(state, *tape[t + 1])
+        if not np.array_equal(np.asarray(program.distribution(state)), distributions[t + 1]):
+            raise ProgramError(
+                f"a run that went on from the state saved at time-step {middle} differs at "
+                f"time-step {t + 1}: the state must hold all that matters, and all randomness "
+                "must come from noise"
+            )
+    done.append("a run that goes on from a saved state is the same run")
+
+    if find_spec("jax"):
+        _check_jax(program, tape, distributions)
+        done.append("JAX, under jit and scan, agrees with NumPy")
+    return done
+
+
+Tape = list[tuple[Any, Any, Any]]  # returns, seen and noise of each time-step; [0] is for init
+
+
+def _tape(curriculum: Curriculum, steps: int, random: np.random.Generator) -> Tape:
+    n, low, span = len(curriculum), curriculum.minimum, curriculum.maximum - curriculum.minimum
+    tape = []
+    for t in range(steps + 1):
+        # whole 64ths of the span, so that float32 and float64 see the same returns
+        returns = low + span * random.integers(-8, 80, n) / 64
+        seen = random.random(n) < 0.5
+        if t % 7 == 3:
+            seen[:] = False
+        if t % 7 == 5:
+            seen[:], returns = True, low + span / 2
+        tape.append((returns, seen, random.random((3, n), np.float32).astype(float)))
+    return tape
+
+
+def _run(program: ProgramLike, n: int, tape: Tape) -> tuple[list[Any], list[Any]]:
+    noise = tape[0][2]
+    given = noise.copy()
+    states, distributions = [program.init(given)], []
+    if not np.array_equal(given, noise):
+        raise ProgramError("init changed its argument in place")
+    check_state(states[0])
+    for t, step in enumerate(tape):
+        if t:
+            before = tree_map(np.array, (states[-1], *step))
+            states.append(program.observe(states[-1], *step))
+            _same(before, (states[-2], *step), "observe changed its argument")
+            check_state(states[-1])
+        before = tree_map(np.array, states[-1])
+        d = program.distribution(states[-1])
+        _same(before, states[-1], "distribution changed the state")
+        try:
+            distributions.append(check_distribution(d, n))
+        except ProgramError as error:
+            raise ProgramError(f"at time-step {t}: {error}") from None
+    return states, distributions
+
+
+def _same(before: Any, after: Any, what: str) -> None:
+    for (path, old), (_, new) in zip(leaves(before), leaves(after), strict=True):
+        if not np.array_equal(old, new, equal_nan=True):
+            raise ProgramError(f"{what} in place (leaf {path})")
+
+
+def _check_jax(program: ProgramLike, tape: Tape, expected: list[Any]) -> None:
+    import jax
+    import jax.numpy as jnp
+
+    init: Any = jax.jit(program.init)
+    observe: Any = jax.jit(program.observe)
+    distribution: Any = jax.jit(program.distribution)
+    try:
+        start = state = init(jnp.asarray(tape[0][2]))
+        for t, step in enumerate(tape):
+            if t:
+                state = observe(state, *(jnp.asarray(x) for x in step))
+            off = float(np.abs(np.asarray(distribution(state)) - expected[t]).max())
+            if not off <= 1e-4:
+                raise ProgramError(
+                    f"at time-step {t}, JAX gives probabilities that differ by {off:.2g} from "
+                    "NumPy's; take the namespace from the input (x.__array_namespace__())"
+                )
+        steps = [jnp.stack([jnp.asarray(x) for x in column]) for column in zip(*tape, strict=True)]
+        jax.lax.scan(lambda s, step: (program.observe(s, *step), None), start, tuple(steps))
+    except ProgramError:
+        raise
+    except Exception as error:  # whatever tracing a program of someone else's brings up
+        first = str(error).strip().splitlines()[0]
+        raise ProgramError(f"it does not run under jax.jit and scan: {first}") from error
+
+
+def check_fits(program: Any, curriculum: Curriculum) -> None:
+    """Raise `ProgramError` if this cannot be a program for the curriculum."""
+    if isinstance(program, type):
+        raise ProgramError(f"{program.__name__} is a class; make a program of it first")
+    lacking = [f for f in ("init", "observe", "distribution") if not hasattr(program, f)]
+    if lacking:
+        raise ProgramError(
+            f"a program is a name, a Recipe, or an object with init, observe and distribution; "
+            f"{program!r} has no {lacking[0]}"
+        )
+    if isinstance(program, Program) and len(program.minimum) != len(curriculum):
+        raise ProgramError(
+            f"the program is for {len(program.minimum)} tasks, and the curriculum has "
+            f"{len(curriculum)}; build it for this one"
+        )
+
+
+def check_state(state: Any) -> None:
+    """Raise `ProgramError` if this cannot be the state of a program."""
+    for path, leaf in leaves(state):
+        if np.asarray(leaf).dtype.kind not in "biuf":
+            raise ProgramError(
+                f"the program's state has {leaf!r} at {path!r}; it must be named tuples, tuples, "
+                "lists and dicts of arrays of numbers"
+            )
+
+
+def check_distribution(d: Any, n: int) -> NDArray[Any]:
+    """The probabilities as an array of one's own, or `ProgramError` if they are none."""
+    array = np.array(d)
+    for wrong, what in (
+        (array.dtype.kind not in "biuf", f"is {d!r:.60}, not an array of numbers"),
+        (array.shape != (n,), f"has shape {array.shape}, not ({n},)"),
+    ):
+        if wrong:
+            raise ProgramError(f"the distribution {what}")
+    for wrong, what in (
+        (not bool(np.isfinite(array).all()), f"is not finite: {array}"),
+        (bool((array < 0).any()), f"is negative: {array}"),
+        (bool(abs(array.sum() - 1) > 1e-6), f"sums to {array.sum()}, not to 1"),
+    ):
+        if wrong:
+            raise ProgramError(f"the distribution {what}; try it with mastery.check_program")
+    return array

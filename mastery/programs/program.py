@@ -1,0 +1,235 @@
+"""Program = distribution ∘ attention ∘ progress: what to train on, given the returns so far.
+
+A program is three pure functions over arrays:
+
+    init(noise)                             -> state
+    observe(state, returns, seen, noise)    -> state after one more time-step
+    distribution(state)                     -> probabilities (N,)
+
+`noise` (3, N) holds uniforms in [0, 1), fresh at each time-step; it also says which kind of array
+is wanted, NumPy's or JAX's. `Program` and `State` are NamedTuples of arrays and numbers, so they go
+through `jax.jit`, `jax.vmap` (over hyper-parameters, graphs, seeds) and `jax.lax.scan` as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from mastery.errors import ProgramError
+from mastery.programs.attention import LEARNING, Attention, Learned, View, mastering_rate
+from mastery.programs.distribution import Amax, Converter, cumulative, draw
+from mastery.programs.graph import Graph
+from mastery.programs.progress import Estimator, History, Naive, Sampling
+from mastery.programs.states import tree_map
+
+Array = Any  # a NumPy or a JAX array
+BLOCK = 8192  # tasks that are updated together, so that they stay in the processor's cache
+
+
+class ProgramLike(Protocol):
+    """What a program of your own must have; `check_program` tells whether it is right."""
+
+    def init(self, noise: Array) -> Any: ...
+
+    def observe(self, state: Any, returns: Array, seen: Array, noise: Array) -> Any: ...
+
+    def distribution(self, state: Any) -> Array: ...
+
+
+class Tasks(NamedTuple):
+    """What is remembered of each task by itself; tasks are the last axis of every array."""
+
+    history: History
+    mean: Array  # (N,): r̄_c, the running mean return, in [m̄_c, M̄_c]
+    minimum: Array  # (N,): m̄_c, the running minimum mean return
+    maximum: Array  # (N,): M̄_c, the running maximum mean return
+    progress: Array  # (N,) or (K, N): the estimator's memory
+
+    def take(self, tasks: Any) -> Tasks:
+        """Some tasks, or with a number one of them; the rings are copies."""
+        returns, times, count = self.history
+        history = History(returns[:, tasks].copy(), times[:, tasks].copy(), count[tasks])
+        return Tasks(history, *(x[..., tasks] for x in self[1:]))
+
+    def leaves(self) -> tuple[Array, ...]:
+        return (*self.history, *self[1:])
+
+
+class State(NamedTuple):
+    """Everything a program knows at a time-step."""
+
+    t: Array  # () int32: how many time-steps have been observed
+    tasks: Tasks
+    attention: Any  # the attention's memory, if it has one
+    held: Array  # () int32: the task that is trained on for K steps, if the estimator wants it
+    noise: Array  # (3, N) uniforms of this time-step: estimator, ties, task to hold; or (0, N)
+
+
+class Factors(NamedTuple):
+    """Why each task has its probability; each (N,)."""
+
+    mastery: Array  # M_c
+    learnability: Array  # M_{Anc c}
+    progress: Array  # β_c
+    attention: Array  # a_c
+    redistributed: Array  # a''_c
+    probability: Array  # d_c
+
+
+def _blocks(tasks: Any, returns: Any, n: int) -> list[tuple[Any, Any]]:
+    """Positions and returns in parts that fit the processor's cache."""
+    if not getattr(tasks, "ndim", 0):
+        return [(tasks, returns)]
+    parts = [slice(i, i + BLOCK) for i in range(0, len(tasks), BLOCK)]
+    if len(tasks) < n:
+        return [(tasks[part], returns[part]) for part in parts]
+    ordered = returns.copy()  # all tasks, so that slices can take the place of positions
+    ordered[tasks] = returns
+    return [(part, ordered[part]) for part in parts]
+
+
+class Program(NamedTuple):
+    """A program over a curriculum; `Recipe` makes one from names and settings."""
+
+    progress: Estimator
+    attention: Attention
+    converter: Converter
+    window: Array  # () int: K; at most the number of slots that `init` made
+    minimum: Array  # (N,): m̂_c
+    maximum: Array  # (N,): M̂_c
+    graph: Graph
+
+    @property
+    def random(self) -> bool:
+        """Whether noise makes any difference."""
+        return isinstance(self.progress, (Sampling, Naive)) or isinstance(self.converter, Amax)
+
+    def init(self, noise: Array, slots: int | None = None) -> State:
+        """The state before anything was observed.
+
+        slots: room for returns of each task, K by default. Give it when K is not a plain number,
+        as in a `vmap` over programs with different windows.
+        """
+        xp = noise.__array_namespace__()
+        if slots is not None and isinstance(self.window, int) and slots < self.window:
+            raise ProgramError(f"{slots} slots are too few for a window of {self.window}")
+        zeros = xp.zeros_like(noise[0])
+        empty = xp.zeros((slots or int(self.window), zeros.shape[0]), dtype=zeros.dtype)
+        count = zeros.astype(xp.int32)
+        history = History(empty, xp.zeros_like(empty, dtype=xp.int32), count)
+        low, high = zeros + self.minimum, zeros + self.maximum
+        # float32 may not tell them apart, and M_c divides by their difference
+        high = xp.where(high > low, high, low + (1 + abs(low)) * 1e-6)
+        tasks = Tasks(history, low + 0.0, low, high, self.progress.init(history))
+        state = State(
+            t=xp.zeros((), dtype=xp.int32),
+            tasks=tasks,
+            attention=self.attention.init(zeros),
+            held=xp.zeros((), dtype=xp.int32),
+            noise=noise if self.random else noise[:0],
+        )
+        return self._hold(state, True)
+
+    def observe(self, state: State, returns: Array, seen: Array, noise: Array) -> State:
+        """One time-step: `returns` (N,) of the tasks where `seen` (N,) is true."""
+        xp = state.tasks.mean.__array_namespace__()
+        tasks, t = state.tasks, state.t + 1
+        written = tasks._replace(history=tasks.history.write(returns, t, self.window))
+        recorded = self.record(written, t)
+        tasks = tree_map(lambda new, old: xp.where(seen, new, old), recorded, tasks)
+        return self.advance(state, tasks, seen, noise)
+
+    def observe_in_place(self, state: State, tasks: Any, returns: Any, noise: Array) -> State:
+        """The same for some tasks only, by their positions, each once (or one, by its number).
+
+        The arrays of `state.tasks` are written over: NumPy only, for a state one owns. Tasks are
+        independent of each other here, so the others need not be touched. Nothing is written
+        before everything is computed.
+        """
+        t, old = state.t + 1, state.tasks
+        seen = None
+        if isinstance(self.attention, LEARNING):
+            seen = old.mean != old.mean  # all false
+            seen[tasks] = True
+        changes = []
+        for block, part in _blocks(tasks, returns, old.mean.shape[0]):
+            taken = old.take(block)
+            history = taken.history.write_over(part, t, self.window)
+            changes.append((block, self.record(Tasks(history, *taken[1:]), t)))
+        for block, new in changes:
+            for x, value in zip(old.leaves(), new.leaves(), strict=True):
+                x[..., block] = value
+        return self.advance(state, old, seen, noise)
+
+    def record(self, tasks: Tasks, t: Array) -> Tasks:
+        """What follows for each task by itself from a return that is in its history.
+
+            r̄_c = (r_{t_1} + … + r_{t_K}) / K,  m̄_c = min(r̄_c, m̄_c),  M̄_c = max(r̄_c, M̄_c)
+
+        (section 4.1). With fewer than K returns r̄ is the mean of those there are, cut to
+        [m̄, M̄], which therefore stand still.
+        """
+        history, _, low, high, memory = tasks
+        xp = low.__array_namespace__()
+        n = history.size(self.window)
+        mean = history.returns.sum(axis=0) / n
+        mean = xp.where(n < self.window, xp.minimum(xp.maximum(mean, low), high), mean)
+        memory = self.progress.observe(memory, history, n, t, self.window)
+        return Tasks(history, mean, xp.minimum(mean, low), xp.maximum(mean, high), memory)
+
+    def advance(self, state: State, tasks: Tasks, seen: Array, noise: Array) -> State:
+        """The part of `observe` that concerns all tasks together."""
+        t = state.t + 1
+        noise = noise if self.random else state.noise
+        new = State(t, tasks, state.attention, state.held, noise)
+        if isinstance(self.attention, LEARNING):
+            xp = tasks.mean.__array_namespace__()
+            changes = xp.minimum(tasks.history.count - 1, self.window)
+            learned = Learned(t, seen, self.distribution(state), tasks.progress, changes)
+            memory = self.attention.advance(state.attention, self.view(new), learned)
+            new = new._replace(attention=memory)
+        return self._hold(new, t % self.window == 0)
+
+    def view(self, state: State) -> View:
+        history, mean, low, high, memory = state.tasks
+        uniforms = state.noise[0] if self.random else mean
+        beta = self.progress.estimate(memory, history, uniforms, self.window)
+        return View(mastering_rate(mean, low, high), beta, self.graph)
+
+    def distribution(self, state: State) -> Array:
+        """d(t) = Δ(a(t)): the probability of each task at the next time-step."""
+        if isinstance(self.progress, Naive):
+            xp = state.tasks.mean.__array_namespace__()
+            one = xp.arange(state.tasks.mean.shape[0]) == state.held
+            return one.astype(state.tasks.mean.dtype)
+        return self._converted(state)
+
+    def factors(self, state: State) -> Factors:
+        """The distribution with everything that led to it."""
+        view = self.view(state)
+        a = self.attention.attend(state.attention, view)
+        return Factors(
+            view.mastery,
+            self.graph.anc_succ(view.mastery)[0],
+            view.progress,
+            a,
+            self.graph.redistribute(a),
+            self.distribution(state),
+        )
+
+    def _converted(self, state: State) -> Array:
+        a = self.graph.redistribute(self.attention.attend(state.attention, self.view(state)))
+        return self.converter.convert(a, state.noise[1] if self.random else a)
+
+    def _hold(self, state: State, over: Array) -> State:
+        """Naive only. When K time-steps are over: close the books on the held task, and draw the
+        next one."""
+        if not isinstance(self.progress, Naive):
+            return state
+        xp = state.tasks.mean.__array_namespace__()
+        tasks, K = state.tasks, self.window
+        beta = self.progress.close(tasks.progress, tasks.history, state.held, state.t, K)
+        beta = xp.where(over, beta, tasks.progress)
+        state = state._replace(tasks=tasks._replace(progress=beta))
+        drawn = draw(cumulative(self._converted(state)), state.noise[2, :1])[0]
+        return state._replace(held=xp.where(over, drawn.astype(state.held.dtype), state.held))

@@ -1,0 +1,73 @@
+"""One of several programs, by number: so that runs with different programs are one `jax.vmap`.
+
+A `vmap` needs the same functions in every run. Programs of the same parts differ in numbers only
+and are stacked; for each further kind of program every run carries a state, and takes the
+distribution of its own. These states are small, and so is the waste.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mastery.programs.attention import mastering_rate
+from mastery.programs.program import Program, State
+from mastery.programs.states import leaves, tree_map
+
+Array = Any  # a NumPy or a JAX array
+
+
+class Switch(NamedTuple):
+    """A program that is one of several; all see the same returns."""
+
+    which: Array  # () int: the one that counts
+    programs: tuple[Program, ...]
+
+    def init(self, noise: Array, slots: int | None = None) -> tuple[State, ...]:
+        return tuple(program.init(noise, slots) for program in self.programs)
+
+    def observe(
+        self, state: tuple[State, ...], returns: Array, seen: Array, noise: Array
+    ) -> tuple[State, ...]:
+        pairs = zip(self.programs, state, strict=True)
+        return tuple(program.observe(s, returns, seen, noise) for program, s in pairs)
+
+    def distribution(self, state: tuple[State, ...]) -> Array:
+        return self._own([p.distribution(s) for p, s in zip(self.programs, state, strict=True)])
+
+    def mastery(self, state: tuple[State, ...]) -> Array:
+        """M_c of each task, by the window of the program that counts."""
+        tasks = [s.tasks for s in state]
+        return self._own([mastering_rate(t.mean, t.minimum, t.maximum) for t in tasks])
+
+    def progress(self, state: tuple[State, ...]) -> Array:
+        """β_c of each task, as the program that counts estimates it."""
+        pairs = zip(self.programs, state, strict=True)
+        return self._own([program.view(s).progress for program, s in pairs])
+
+    def _own(self, each: list[Array]) -> Array:
+        if len(each) == 1:
+            return each[0]
+        return each[0].__array_namespace__().stack(each)[self.which]
+
+
+def stack(programs: Sequence[Program]) -> Switch:
+    """One switch for each of these programs, side by side: every array has a leading axis."""
+    kinds: dict[Any, Program] = {}
+    for program in programs:
+        kinds.setdefault(_kind(program), program)
+    numbers = {kind: i for i, kind in enumerate(kinds)}
+    which = np.array([numbers[_kind(program)] for program in programs], np.int32)
+    columns = []
+    for kind, example in kinds.items():
+        column = [program if _kind(program) == kind else example for program in programs]
+        columns.append(tree_map(lambda *x: np.stack([np.asarray(y) for y in x]), *column))
+    return Switch(which, tuple(columns))
+
+
+def _kind(program: Program) -> Any:
+    """What must be equal for two programs to be stacked."""
+    types = (type(program.progress), type(program.attention), type(program.converter))
+    return types, tuple((path, np.shape(leaf)) for path, leaf in leaves(program))

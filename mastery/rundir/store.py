@@ -1,0 +1,342 @@
+"""The run directory: what a job is, how it went, and where to go on from.
+
+    run.db         SQLite: the job, its runs, the curves, evaluations, the list of checkpoints
+    checkpoints/   the last two, each a file of `mastery.checkpoint`
+    lock           held by the process that is training
+
+What a chunk adds is written in one transaction, and a checkpoint's file is whole and synced before
+the transaction that lists it. So a job that is killed at any instant leaves a directory from which
+it goes on: what lies after the last good checkpoint is taken back and done again, the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery import checkpoint
+from mastery.errors import CheckpointError, MasteryError
+from mastery.rundir.database import FORMAT, open_database, read_description
+from mastery.training.job import Job
+from mastery.training.loops.loop import POLICIES, Evaluation, Metrics
+from mastery.training.machine import hardware, versions
+
+KIND = "mastery.runs"  # of the checkpoints; never to change, or old ones cannot be read
+KEEP = 2  # checkpoints
+
+_SCHEMA = """
+CREATE TABLE job (format INTEGER NOT NULL, job TEXT NOT NULL, created TEXT NOT NULL, ended TEXT);
+CREATE TABLE runs (run INTEGER PRIMARY KEY, label TEXT NOT NULL, program TEXT NOT NULL,
+    seed INTEGER NOT NULL, changes TEXT NOT NULL);
+CREATE TABLE tasks (task INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE sessions (started TEXT NOT NULL, step INTEGER NOT NULL, command TEXT NOT NULL,
+    versions TEXT NOT NULL, hardware TEXT NOT NULL);
+CREATE TABLE chunks (step INTEGER PRIMARY KEY, frames INTEGER NOT NULL, seconds REAL NOT NULL);
+CREATE TABLE training (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
+    probability REAL NOT NULL, mastery REAL NOT NULL, frames INTEGER NOT NULL,
+    episodes INTEGER NOT NULL, return REAL, progress REAL,
+    PRIMARY KEY (step, run, task)) WITHOUT ROWID;
+CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
+    policy TEXT NOT NULL, return REAL NOT NULL, success REAL NOT NULL, length REAL NOT NULL,
+    PRIMARY KEY (step, run, task, policy)) WITHOUT ROWID;
+CREATE TABLE solved (step INTEGER NOT NULL, run INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
+CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
+"""
+
+
+def read_job(directory: str | Path) -> Job:
+    """The job of a run directory."""
+    with open_database(Path(directory)) as db:
+        return Job.from_dict(read_description(Path(directory), db)[0])
+
+
+class Store:
+    """A run directory in the hands of the one process that trains."""
+
+    def __init__(self, directory: str | Path, job: Job | None = None) -> None:
+        """Make a run directory for a job, or open the one that is there."""
+        self.directory = Path(directory)
+        self.notes: list[str] = []  # what the user should know
+        if job is not None:
+            check_new(self.directory)
+        elif not (self.directory / "run.db").is_file():
+            raise MasteryError(f"{directory} is not a run directory: there is no run.db in it")
+        with self._writing():
+            (self.directory / "checkpoints").mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(self.directory)
+            try:
+                self._db = sqlite3.connect(
+                    self.directory / "run.db", isolation_level=None, timeout=30
+                )
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = FULL")
+                if job is not None:
+                    self._create(job)
+                self.job = Job.from_dict(read_description(self.directory, self._db)[0])
+                self._upgrade()
+            except BaseException:
+                self._lock.close()
+                raise
+
+    def _create(self, job: Job) -> None:
+        with self._transaction() as db:
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                db.execute(statement)
+            db.executemany("INSERT INTO tasks VALUES (?, ?)", enumerate(job.curriculum.names))
+            db.executemany(
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?)",
+                [
+                    (i, run.label, run.program, run.seed, json.dumps(dict(run.changes)))
+                    for i, run in enumerate(job.runs)
+                ],
+            )
+            db.execute(
+                "INSERT INTO job VALUES (?, ?, ?, NULL)", (FORMAT, json.dumps(job.to_dict()), now())
+            )
+
+    def _upgrade(self) -> None:
+        """A job of format 2 goes on: what it has learned so far has no learning progress."""
+        if self._db.execute("SELECT format FROM job").fetchone()[0] == 2:
+            with self._transaction() as db:
+                db.execute("ALTER TABLE training ADD COLUMN progress REAL")
+                db.execute("UPDATE job SET format = ?", (FORMAT,))
+
+    def change(self, job: Job) -> None:
+        """The same job with another end."""
+        with self._transaction() as db:
+            db.execute("UPDATE job SET job = ?, ended = NULL", (json.dumps(job.to_dict()),))
+        self.job = job
+
+    @property
+    def ended(self) -> str | None:
+        """How the job came to its end, if it did."""
+        ended: str | None = self._db.execute("SELECT ended FROM job").fetchone()[0]
+        return ended
+
+    @property
+    def step(self) -> int:
+        """Updates of which the curves are written."""
+        return int(self._db.execute("SELECT coalesce(max(step), 0) FROM chunks").fetchone()[0])
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training up to there."""
+        found = self._db.execute("SELECT coalesce(max(seconds), 0) FROM chunks").fetchone()
+        return float(found[0])
+
+    def last_hardware(self) -> dict[str, Any] | None:
+        """That of the session before this one, and its versions."""
+        row = self._db.execute(
+            "SELECT versions, hardware FROM sessions ORDER BY rowid DESC LIMIT 1"
+        ).fetchone()
+        return {"versions": json.loads(row[0]), **json.loads(row[1])} if row else None
+
+    def begin_session(self, command: str, step: int) -> None:
+        """Write down who trains from here on."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)",
+                (now(), step, command, json.dumps(versions()), json.dumps(hardware())),
+            )
+
+    def record(
+        self,
+        step: int,
+        seconds: float,
+        metrics: Metrics,
+        evaluation: Evaluation | None = None,
+        arrays: dict[str, NDArray[Any]] | None = None,
+        ended: str | None = None,
+    ) -> None:
+        """What a chunk has brought, with a checkpoint if its arrays are given."""
+        if arrays is not None:
+            name = f"{step:012d}.ckpt"
+            checkpoint.write(self.directory / "checkpoints" / name, KIND, {"step": step}, arrays)
+        with self._transaction() as db:
+            frames = step * self.job.frames_of_update
+            db.execute("INSERT INTO chunks VALUES (?, ?, ?)", (step, frames, seconds))
+            db.executemany(
+                "INSERT INTO training VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _training(step, metrics)
+            )
+            if evaluation is not None:
+                db.executemany(
+                    "INSERT INTO evaluation VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    _evaluation(step, evaluation),
+                )
+            if metrics.solved is not None:
+                db.executemany(
+                    "INSERT OR IGNORE INTO solved VALUES (?, ?, ?)",
+                    [
+                        (step, run, int(updates) * self.job.frames_of_update)
+                        for run, updates in enumerate(metrics.solved[-1])
+                        if updates
+                    ],
+                )
+            if arrays is not None:
+                db.execute("INSERT INTO checkpoints VALUES (?, ?)", (step, name))
+                db.execute(
+                    "DELETE FROM checkpoints WHERE step NOT IN "
+                    f"(SELECT step FROM checkpoints ORDER BY step DESC LIMIT {KEEP})"
+                )
+            if ended is not None:
+                db.execute("UPDATE job SET ended = ?", (ended,))
+        if arrays is not None:
+            self._remove_unlisted()
+
+    def rewind(self) -> tuple[int, dict[str, NDArray[Any]] | None]:
+        """Go back to the last good checkpoint: its step and arrays, or (0, None) if there is none.
+
+        What was written after it is taken back, to be done again.
+        """
+        rows = self._db.execute("SELECT step, file FROM checkpoints ORDER BY step DESC").fetchall()
+        for i, (step, name) in enumerate(rows):
+            try:
+                _, arrays = checkpoint.read(self.directory / "checkpoints" / name, KIND)
+            except checkpoint.Damaged as error:
+                if i + 1 == len(rows):
+                    raise CheckpointError(
+                        f"{error}; there is no other checkpoint in {self.directory} to go on from, "
+                        "and nothing was changed: train anew in another folder"
+                    ) from None
+                self.notes.append(
+                    f"{error}; the checkpoint before it is used, that of update {rows[i + 1][0]:,}"
+                )
+                continue
+            self._take_back(step)
+            return step, arrays
+        self._take_back(0)
+        return 0, None
+
+    def _take_back(self, step: int) -> None:
+        with self._transaction() as db:
+            for table in ("chunks", "training", "evaluation", "solved", "checkpoints"):
+                db.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
+        self._remove_unlisted()
+
+    def _remove_unlisted(self) -> None:
+        listed = {name for (name,) in self._db.execute("SELECT file FROM checkpoints")}
+        for path in (self.directory / "checkpoints").iterdir():
+            unfinished = path.name.startswith(".") and path.name.endswith(".tmp")
+            if unfinished or (path.suffix == ".ckpt" and path.name not in listed):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def recent(self, chunks: int) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """The `totals` of the last chunks."""
+        shape = (-1, len(self.job.runs), len(self.job.curriculum))
+        rows = self._db.execute(
+            "SELECT episodes, return FROM training WHERE step IN "
+            "(SELECT step FROM chunks ORDER BY step DESC LIMIT ?) ORDER BY step, run, task",
+            (chunks,),
+        ).fetchall()
+        episodes = np.array([n for n, _ in rows], np.int64).reshape(shape)
+        returns = np.array([np.nan if r is None else r for _, r in rows]).reshape(shape)
+        return list(zip(episodes, returns, strict=True))
+
+    def close(self) -> None:
+        self._db.close()
+        self._lock.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._writing():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise CheckpointError(
+                f"cannot write to {self.directory}: {reason}; nothing that was saved is lost"
+            ) from None
+
+
+def check_new(directory: Path) -> None:
+    """Whether a new job may be put there."""
+    if directory.exists() and not directory.is_dir():
+        raise MasteryError(f"{directory} is a file; give a folder that is new or empty")
+    if (directory / "run.db").exists():
+        with open_database(directory) as db:
+            if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return  # a job that was stopped before it began
+            read_description(directory, db)
+        raise MasteryError(
+            f"{directory} holds a job already; go on with --resume "
+            f"{shlex.quote(str(directory))}, or give another folder"
+        )
+    if directory.is_dir() and any(
+        p.name not in ("checkpoints", "lock") for p in directory.iterdir()
+    ):
+        raise MasteryError(f"{directory} is not empty; give a folder that is new or empty")
+
+
+def _lock(directory: Path) -> sqlite3.Connection:
+    """Hold the directory as long as this connection is open and this process lives."""
+    lock = sqlite3.connect(directory / "lock", isolation_level=None, timeout=0.5)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        lock.close()
+        if "locked" not in str(error):
+            raise
+        raise MasteryError(
+            f"{directory} is in use: another process is training in it; wait for it, or stop it"
+        ) from None
+    return lock
+
+
+def totals(metrics: Metrics) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Episodes of a chunk and their mean return, NaN if there are none; each (runs, tasks)."""
+    episodes = metrics.episodes.astype(np.int64).sum(0)
+    with np.errstate(invalid="ignore"):
+        return episodes, metrics.returns.astype(np.float64).sum(0) / episodes
+
+
+def _training(step: int, metrics: Metrics) -> list[tuple[Any, ...]]:
+    """A chunk as rows: means over its updates, mastery and learning progress at its end."""
+    episodes, returns = totals(metrics)
+    probability, frames = metrics.probability.astype(np.float64).mean(0), metrics.frames.sum(0)
+    beta = metrics.progress
+    rows = []
+    for run, task in np.ndindex(*episodes.shape):
+        p, m = float(probability[run, task]), float(metrics.mastery[-1, run, task])
+        n, mean = int(episodes[run, task]), float(returns[run, task])
+        b = None if beta is None else float(beta[-1, run, task])
+        rows.append((step, run, task, p, m, int(frames[run, task]), n, mean if n else None, b))
+    return rows
+
+
+def _evaluation(step: int, evaluation: Evaluation) -> list[tuple[Any, ...]]:
+    return [
+        (step, run, task, policy, *(float(x[run, i, task]) for x in evaluation))
+        for run, i, task in np.ndindex(*evaluation.returns.shape)
+        for policy in [POLICIES[i]]
+    ]
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()) + " UTC"

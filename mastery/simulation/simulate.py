@@ -1,0 +1,338 @@
+"""Synthetic learners: try a curriculum and a program in seconds, without training anything.
+
+The learner (docs/simulator.md has the reasons) has a skill x_c in [0, 1] for each task, at first 0.
+At a time-step the teacher's distribution gives it `episodes` tasks to practise. Then
+
+    score of an episode of c    noise · (1 with probability x_c, else 0) + (1 − noise) · x_c
+    readiness of c              ρ_c = leak + (1 − leak) Π x_p   over the direct predecessors p of c
+    practice of c               e_c = (episodes of c) + rehearsal · Σ_{c→c'} e_c' / n_{→c'}
+    learning                    x_c ← x_c + e_c · rate_c · ρ_c · (x_c + start) · (1 − x_c)
+    forgetting                  x_c ← (1 − forgetting) · x_c
+
+with rate_c such that a ready learner goes from 0 to 0.9 in `effort` episodes. A curriculum is
+mastered at the first time-step at which every skill is at least `mastered`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.curriculum import Curriculum
+from mastery.errors import MasteryError
+from mastery.programs.catalogue import Recipe
+from mastery.programs.check import check_fits
+from mastery.programs.distribution import cumulative, draw
+from mastery.programs.program import ProgramLike
+
+Array = Any  # a NumPy or a JAX array
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What the synthetic learner is like; see the equations above."""
+
+    episodes: int = 16  # episodes in a time-step
+    effort: float = (
+        1000.0  # episodes from skill 0 to 0.9, when ready (a task's own: settings.effort)
+    )
+    start: float = 0.01  # chance of a success by luck: what learning starts from
+    leak: float = 0.01  # how much can be learned without the predecessors
+    rehearsal: float = 0.5  # how much an episode also practises the task's predecessors, together
+    forgetting: float = 2e-5  # the part of a skill that is lost in a time-step
+    noise: float = 1.0  # 1: an episode succeeds or fails; 0: its score is the skill
+    ceiling: float = 1.0  # the best mean return, where 1 is the curriculum's maximum
+    mastered: float = 0.9  # the skill that counts as mastered
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.episodes, int | np.integer):
+            raise MasteryError(f"the learner's episodes is {self.episodes!r}; it must be whole")
+        for name, low, high in (
+            ("episodes", 1, 1e6),
+            ("effort", 1, 1e9),
+            ("start", 1e-9, 1),
+            ("leak", 0, 1),
+            ("rehearsal", 0, 1),
+            ("forgetting", 0, 1),
+            ("noise", 0, 1),
+            ("ceiling", 1e-9, 1e9),
+            ("mastered", 1e-9, 1),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, int | float | np.number) or not low <= value <= high:
+                raise MasteryError(
+                    f"the learner's {name} is {value!r}; it must be in [{low:g}, {high:g}]"
+                )
+
+
+class _World(NamedTuple):
+    """The learner's constants as arrays."""
+
+    before: Array  # (N, N): [c, p] is 1 where p → c
+    rehearse: Array  # (N, N): episodes of each task -> practice of each task
+    rate: Array  # (N,)
+    start: float
+    leak: float
+    forgetting: float
+    noise: float
+    mastered: float
+    low: Array  # (N,): the return of a failure
+    span: Array  # (N,): what a success adds
+
+
+class _Carry(NamedTuple):
+    """One run at a time-step."""
+
+    state: Any  # the program's
+    skill: Array  # (N,)
+    t: Array  # () int32
+    mastered_at: Array  # () int32: 0 until every task is mastered
+    spent: Array  # (3,): episodes until then, on tasks mastered, learnable, not yet learnable
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one program did, over all seeds."""
+
+    program: str
+    steps: NDArray[np.float64]  # (seeds,): time-steps until every task is mastered; inf if never
+    budget: int  # time-steps that were tried
+    times: NDArray[np.int64]  # (points,)
+    skill: NDArray[np.float64]  # (points, seeds, tasks)
+    spent: NDArray[np.float64]  # (3,): share on tasks mastered, learnable, not yet learnable
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.steps))
+
+    def interval(self, confidence: float = 0.95, draws: int = 4000) -> tuple[float, float]:
+        """A bootstrap interval for the median; runs that never got there count as inf."""
+        generator = np.random.default_rng(0)
+        again = generator.integers(0, len(self.steps), (draws, len(self.steps)))
+        medians = np.sort(np.median(self.steps[again], axis=1))
+        tail = (1 - confidence) / 2
+        low, high = math.floor(tail * (draws - 1)), math.ceil((1 - tail) * (draws - 1))
+        return float(medians[low]), float(medians[high])
+
+
+Report = Callable[[str, int, int, NDArray[np.float64]], None]  # program, step, budget, mean skill
+
+
+def simulate(
+    curriculum: Curriculum,
+    programs: Sequence[str | Recipe | ProgramLike],
+    *,
+    seeds: int = 20,
+    seed: int = 0,
+    steps: int | None = None,
+    learner: Learner | None = None,
+    backend: str = "auto",
+    report: Report | None = None,
+) -> list[Outcome]:
+    """Teach synthetic learners with each program, `seeds` of them, until all have mastered every
+    task or the budget is spent (by default 10 · Σ effort / episodes time-steps).
+
+    Learners of equal seed have equal luck under every program. backend: `jax` runs all seeds at
+    once, `numpy` one after the other, `auto` takes JAX when it is installed.
+    """
+    if not isinstance(curriculum, Curriculum):
+        raise MasteryError(f"simulate needs a Curriculum, not {curriculum!r}")
+    if isinstance(programs, str | Recipe) or hasattr(programs, "init"):
+        programs = [programs]  # type: ignore[list-item]
+    for name, number in (
+        ("seeds", seeds),
+        ("seed", seed),
+        ("steps", 1 if steps is None else steps),
+    ):
+        least = 0 if name == "seed" else 1
+        if not isinstance(number, int | np.integer) or number < least:
+            raise MasteryError(f"{name} is {number!r}; it must be a whole number from {least}")
+    if backend not in ("auto", "jax", "numpy"):
+        raise MasteryError(f"backend {backend!r} is none of auto, jax, numpy")
+    if backend == "auto":
+        backend = "jax" if find_spec("jax") else "numpy"
+    if backend == "jax" and not find_spec("jax"):
+        raise MasteryError("backend jax needs an extra: pip install 'mastery[train]'")
+    learner = learner or Learner()
+    efforts = _efforts(curriculum, learner)
+    budget = steps or math.ceil(10 * efforts.sum() / learner.episodes)
+    if not 1 <= budget <= 10**7:
+        raise MasteryError(f"{budget:,} time-steps are not between 1 and 10,000,000; give steps")
+    world = _world(curriculum, learner, efforts)
+    outcomes: list[Outcome] = []
+    for given in programs:
+        if isinstance(given, str):
+            given = Recipe.parse(given)
+        name = str(given) if isinstance(given, Recipe) else type(given).__name__
+        program = given.build(curriculum) if isinstance(given, Recipe) else given
+        check_fits(program, curriculum)
+        same = sum(o.program.partition(" #")[0] == name for o in outcomes)
+        name += f" #{same + 1}" if same else ""
+        chunks = (_jax_chunks if backend == "jax" else _numpy_chunks)(
+            program, world, learner.episodes, seeds, seed, budget
+        )
+        times, skills = [0], [np.zeros((seeds, len(curriculum)))]
+        if report:  # before the first chunk, which may take a moment to compile
+            report(name, 0, budget, skills[0][0])
+        for carry in chunks:
+            times.append(int(carry.t[0]))
+            skills.append(np.asarray(carry.skill, np.float64))
+            if report:
+                report(name, times[-1], budget, skills[-1].mean(axis=0))
+        at = np.asarray(carry.mastered_at, np.float64)
+        spent = np.asarray(carry.spent, np.float64).sum(axis=0)
+        outcomes.append(
+            Outcome(
+                name,
+                np.where(at > 0, at, np.inf),
+                budget,
+                np.array(times),
+                np.stack(skills),
+                spent / spent.sum(),
+            )
+        )
+    return outcomes
+
+
+def _efforts(curriculum: Curriculum, learner: Learner) -> NDArray[np.float64]:
+    efforts = [
+        curriculum.settings.get(n, {}).get("effort", learner.effort) for n in curriculum.names
+    ]
+    for name, effort in zip(curriculum.names, efforts, strict=True):
+        if not isinstance(effort, int | float) or not 1 <= effort <= 1e9:
+            raise MasteryError(
+                f"task {name!r}: settings.effort is {effort!r}; it must be from 1 to 1,000,000,000"
+            )
+    return np.array(efforts, float)
+
+
+def _world(curriculum: Curriculum, learner: Learner, efforts: NDArray[np.float64]) -> _World:
+    n = len(curriculum)
+    if n > 5000:
+        raise MasteryError(f"the simulator takes at most 5000 tasks, and this curriculum has {n}")
+    before = np.zeros((n, n))
+    before[curriculum.edges[:, 1], curriculum.edges[:, 0]] = 1.0
+    share = (before / np.maximum(before.sum(axis=1, keepdims=True), 1)).T
+    to_mastered = math.log((0.9 + learner.start) / (1 - 0.9) / learner.start)
+    return _World(
+        before=before,
+        rehearse=np.linalg.inv(np.eye(n) - learner.rehearsal * share),
+        rate=to_mastered / (1 + learner.start) / efforts,  # solves dx/de = rate (x + start)(1 − x)
+        start=learner.start,
+        leak=learner.leak,
+        forgetting=learner.forgetting,
+        noise=learner.noise,
+        mastered=learner.mastered,
+        low=curriculum.minimum,
+        span=(curriculum.maximum - curriculum.minimum) * learner.ceiling,
+    )
+
+
+def _step(program: Any, world: _World, carry: _Carry, luck: Array, noise: Array) -> _Carry:
+    """One time-step of one run. luck (2, episodes): which tasks, and which episodes succeed."""
+    state, x, t, mastered_at, spent = carry
+    xp = x.__array_namespace__()
+    drawn = draw(cumulative(program.distribution(state)), luck[0])
+    picked = (drawn[:, None] == xp.arange(x.shape[0])).astype(x.dtype)  # (episodes, N)
+    episodes = picked.sum(axis=0)
+
+    success = (luck[1] < x[drawn]).astype(x.dtype)
+    score = world.noise * success + (1 - world.noise) * x[drawn]
+    mean = (picked * score[:, None]).sum(axis=0) / xp.maximum(episodes, 1)
+    state = program.observe(state, world.low + world.span * mean, episodes > 0, noise)
+
+    through = xp.exp(world.before @ xp.log(xp.maximum(x, 1e-30)))  # Π x_p
+    ready = world.leak + (1 - world.leak) * through
+    known = x >= world.mastered
+    kind = xp.stack([known, ~known & (ready >= 0.5), ~known & (ready < 0.5)])
+    busy = mastered_at == 0  # what is trained on after that is of no interest
+    practice = world.rehearse @ episodes
+    x = x + practice * world.rate * ready * (x + world.start) * (1 - x)
+    x = (1 - world.forgetting) * xp.minimum(x, 1.0)
+    t = t + 1
+    now = busy & (x >= world.mastered).all()
+    spent = spent + (kind * episodes).sum(axis=-1) * busy
+    return _Carry(state, x, t, xp.where(now, t, mastered_at), spent)
+
+
+def _start(program: Any, noise: Array) -> _Carry:
+    xp = noise.__array_namespace__()
+    zero = xp.zeros((), dtype=xp.int32)
+    nothing = xp.zeros_like(noise[0])
+    return _Carry(program.init(noise), nothing, zero, zero + 0, xp.zeros(3, dtype=nothing.dtype))
+
+
+class _Luck:
+    """The random numbers of one run: the learner's are the same under every program."""
+
+    def __init__(self, program: Any, n: int, episodes: int, seed: int) -> None:
+        self.learner, self.program = (np.random.default_rng([seed, i]) for i in (0, 1))
+        self.shape, self.n = (2, episodes), n
+        self.needs_noise = getattr(program, "random", True)
+
+    def noise(self, *shape: int) -> NDArray[np.float32]:
+        return self.program.random((*shape, 3, self.n), np.float32)
+
+    def chunk(self, length: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        luck = self.learner.random((length, *self.shape), np.float32)
+        return luck, self.noise(length) if self.needs_noise else np.zeros((length, 3, 0), "f4")
+
+
+def _plan(budget: int) -> list[int]:
+    """Lengths of the chunks: about 200 points of equal distance."""
+    each = min(max(budget // 200, 1), 2000)
+    return [min(each, budget - done) for done in range(0, budget, each)]
+
+
+def _numpy_chunks(
+    program: ProgramLike, world: _World, episodes: int, seeds: int, seed: int, budget: int
+) -> Iterator[_Carry]:
+    n = len(world.rate)
+    lucks = [_Luck(program, n, episodes, seed + i) for i in range(seeds)]
+    carries = [_start(program, luck.noise().astype(float)) for luck in lucks]
+    for length in _plan(budget):
+        for i, luck in enumerate(lucks):
+            for u, noise in zip(*luck.chunk(length), strict=True):
+                carries[i] = _step(program, world, carries[i], u, noise)
+        last: list[Any] = [np.stack([c[k] for c in carries]) for k in range(1, 5)]
+        carry = _Carry(None, *last)
+        yield carry
+        if carry.mastered_at.all():
+            return
+
+
+def _jax_chunks(
+    program: ProgramLike, world: _World, episodes: int, seeds: int, seed: int, budget: int
+) -> Iterator[_Carry]:
+    import jax
+    import jax.numpy as jnp
+
+    @partial(jax.jit, donate_argnums=0)
+    def run(carries: _Carry, luck: Array, noise: Array) -> _Carry:
+        def one(carry: _Carry, luck: Array, noise: Array) -> _Carry:
+            step = lambda c, u: (_step(program, world, c, *u), None)  # noqa: E731
+            return jax.lax.scan(step, carry, (luck, noise))[0]
+
+        return jax.vmap(one)(carries, luck, noise)
+
+    n = len(world.rate)
+    lucks = [_Luck(program, n, episodes, seed + i) for i in range(seeds)]
+
+    def stack(arrays: Sequence[Any]) -> Array:
+        return jnp.asarray(np.stack(arrays), dtype=float)  # float32, or as JAX is set
+
+    carry = jax.jit(jax.vmap(partial(_start, program)))(stack([luck.noise() for luck in lucks]))
+    for length in _plan(budget):
+        chunks = (stack(u) for u in zip(*(x.chunk(length) for x in lucks), strict=True))
+        with jax.default_matmul_precision("highest"):
+            carry = run(carry, *chunks)
+        yield carry._replace(state=None)
+        if np.asarray(carry.mastered_at).all():
+            return

@@ -1,0 +1,122 @@
+"""Teacher and network on the addition curriculum.
+
+Algorithm 3 of the paper, the batch form: the teacher's probabilities compose the minibatches of an
+epoch, and after it the teacher sees the accuracy on new examples of every task. How far a network
+is, is judged by examples that the teacher never sees: it has learned to add when it gets 99 % of
+these right in every task, three epochs running.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from mastery.learners import addition
+from mastery.learners.addition import FOR_TEACHER, FOR_VALIDATION, Learner, Settings
+from mastery.training.job import Job, digits_of
+from mastery.training.loops.compiled import (
+    CompiledLoop,
+    Learned,
+    Student,
+    each_run,
+    in_any_run,
+    in_turn,
+)
+from mastery.training.loops.loop import Evaluation
+
+Array = Any  # a JAX array
+ENOUGH, RUNNING = 0.99, 3  # of every task's validation examples, in so many epochs
+
+
+class Studies(NamedTuple):
+    """A run without its teacher."""
+
+    network: addition.Network
+    optimiser: Any
+    key: Array  # of what it learns from
+    for_tests: Array  # the key of what is tested
+    epochs: Array  # () int32: how many there have been
+    running: Array  # () int32: how many of the last ones were good enough
+    solved: Array  # () int32: after how many epochs it had learned, 0 if it has not
+
+
+def begin(key: Array, settings: Settings) -> Studies:
+    # tests go on with the teacher's key, and take what it leaves of every split
+    for_tests, _, for_learner = jax.random.split(key, 3)
+    learner, none = addition.begin(for_learner, settings), jnp.int32(0)
+    return Studies(*learner, for_tests, none, none, none)
+
+
+def epoch(
+    studies: Studies,
+    probability: Array,
+    hyper: addition.Hyper,
+    digits: Any,
+    settings: Settings,
+    parts: int = 1,
+) -> tuple[Studies, Learned]:
+    """One epoch of the network, and how it does after it."""
+    learner, (key, epochs, running, solved) = Learner(*studies[:3]), studies[3:]
+    learner, examples = addition.learn(learner, probability, digits, settings, hyper, parts)
+    key, _, for_teacher, for_validation = jax.random.split(key, 4)
+    given, target = addition.tests(for_teacher, digits, settings.tests, FOR_TEACHER)
+    right = addition.right(learner.network, given, target, parts)
+    epochs = epochs + 1
+    enough = validate(learner.network, for_validation, digits, settings.validation, parts)
+    running = jnp.where(enough, running + 1, 0)
+    solved = jnp.where((solved == 0) & (running == RUNNING), epochs, solved)
+    tested = jnp.full(len(digits), settings.tests)
+    learned = Learned(tested, right.astype(jnp.float32), examples, solved)
+    return Studies(*learner, key, epochs, running, solved), learned
+
+
+def validate(
+    network: addition.Network, key: Array, digits: Any, each: int, parts: int = 1
+) -> Array:
+    """Whether every task has enough validation examples right. The longest numbers are tried first,
+    and the others only where a run has learned these: until then the answer is known."""
+    given, target = addition.tests(key, digits, each, FOR_VALIDATION)
+    few = int(round((1 - ENOUGH) * each, 6))  # errors that a task may have
+
+    def enough(which: Any) -> Array:
+        right = addition.right(network, given[:, which], target[:, which], parts)
+        return (each - right <= few).all()
+
+    longest = enough(np.flatnonzero(digits == max(digits)))
+    return lax.cond(
+        in_any_run(longest), lambda: enough(np.arange(len(digits))), lambda: jnp.zeros((), bool)
+    )
+
+
+def evaluate(studies: Studies, key: Array, digits: Any, each: int) -> Evaluation:
+    """Validation examples of every task, the same for every run, which are the first axis."""
+
+    def one(network: addition.Network) -> Array:
+        return addition.accuracy(network, key, digits, each, FOR_VALIDATION)
+
+    right = each_run(one, studies.network)[:, None]  # there is one policy: the likeliest digits
+    return Evaluation(right, right, jnp.full_like(right, max(digits) + 1))
+
+
+class AdditionLoop(CompiledLoop):
+    """The loop of a job on the addition curriculum. Where there are more cores than runs, several
+    share one."""
+
+    def __init__(self, job: Job, devices: list[Any] | None = None) -> None:
+        settings = job.settings
+        digits = np.array(digits_of(job.curriculum), np.int32)
+        devices = list(jax.devices() if devices is None else devices)
+        parts = job.parts(len(devices)) if in_turn(devices) else 1
+        student = Student(
+            begin=lambda key: begin(key, settings),
+            learn=lambda studies, p, hyper: epoch(studies, p, hyper, digits, settings, parts),
+            evaluate=lambda studies, key: evaluate(studies, key, digits, job.episodes),
+            tasks=np.arange(len(digits), dtype=np.int32),
+            known=len(digits),
+            parts=parts,
+        )
+        super().__init__(job, student, devices)

@@ -1,0 +1,279 @@
+"""Teacher and learner compiled, for all runs of a job: what every such loop has in common.
+
+Algorithm 2 of the paper: the teacher gives the probabilities of the tasks, the learner trains by
+them, and the teacher sees what came of it. One run is written down, in pieces.
+
+On a GPU the pieces are one program for a chunk of updates, and `jax.vmap` makes it all runs at
+once. On a CPU one run after the other is faster, and compiling takes longer than many a job: there
+each piece is a program of its own, and the large ones, which know no program and in MiniGrid no
+curriculum, are compiled once for all jobs with such a learner on as many devices. `jax.shard_map`
+spreads runs over devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from numpy.typing import NDArray
+
+from mastery.learners.addition import PARTS
+from mastery.programs.catalogue import Recipe
+from mastery.programs.side_by_side import Switch, stack
+from mastery.random_numbers import uniform
+from mastery.training.job import Job
+from mastery.training.loops.loop import EVALUATION_SEED, Evaluation, Metrics
+from mastery.training.loops.named_arrays import fitting, is_key, named
+
+Array = Any  # a JAX array
+_AXIS = "run"
+
+
+class Learned(NamedTuple):
+    """What came of an update, of each task that the learner knows."""
+
+    episodes: Array  # that ended, or tests
+    returns: Array  # their sum
+    frames: Array
+    solved: Array | None = None  # (): see `Metrics`
+
+
+class Student(NamedTuple):
+    """The learner of a run, and where the tasks of the curriculum are among those it knows.
+
+    begin: a learner, from the key of its run; the teacher has the first two keys of its split.
+    learn: one update, from the learner, the probabilities of all `known` tasks, and its hyper.
+    evaluate: of the learners of several runs, which are the first axis, and a key.
+    parts: devices that share a run, on the axis PARTS; what they do must come out the same on each.
+    """
+
+    begin: Callable[[Array], Any]
+    learn: Callable[[Any, Array, Any], tuple[Any, Learned]]
+    evaluate: Callable[[Any, Array], Evaluation]
+    tasks: NDArray[np.int32]
+    known: int
+    parts: int = 1
+
+
+class Plan(NamedTuple):
+    """What does not change in a run."""
+
+    program: Switch
+    hyper: Any  # the learner's settings that may differ from run to run
+
+
+class Teaching(NamedTuple):
+    """The teacher of a run."""
+
+    state: Any  # the program's
+    key: Array
+    probability: Array  # (known,): of each task in the next update
+
+
+class Carry(NamedTuple):
+    """What changes in a run."""
+
+    teacher: Teaching
+    learner: Any
+
+
+class Pieces(NamedTuple):
+    """A run: how it begins, and its updates."""
+
+    new_teacher: Callable[[Array, Switch], Teaching]
+    new_learner: Callable[[Array], Any]
+    learn: Callable[[Any, Array, Any], tuple[Any, Learned]]
+    teach: Callable[[Teaching, Learned, Switch], tuple[Teaching, Metrics]]
+
+    def begin(self, key: Array, plan: Plan) -> Carry:
+        return Carry(self.new_teacher(key, plan.program), self.new_learner(key))
+
+    def update(self, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:
+        teacher, learner = carry
+        learner, learned = self.learn(learner, teacher.probability, plan.hyper)
+        teacher, metrics = self.teach(teacher, learned, plan.program)
+        return Carry(teacher, learner), metrics
+
+
+_DONATED = ((), (), (0,), (0,))  # the arguments that each piece may write over
+
+
+def pieces(student: Student, slots: int) -> Pieces:
+    """Of a run with this student; slots: of the windows that the programs keep."""
+    tasks, shape = student.tasks, (3, len(student.tasks))
+
+    def teaching(state: Any, key: Array, program: Switch) -> Teaching:
+        p = jnp.zeros(student.known).at[tasks].set(program.distribution(state))
+        return Teaching(state, key, p)
+
+    def new_teacher(key: Array, program: Switch) -> Teaching:
+        key, first = jax.random.split(key, 3)[:2]
+        return teaching(program.init(uniform(first, shape), slots), key, program)
+
+    def teach(teacher: Teaching, learned: Learned, program: Switch) -> tuple[Teaching, Metrics]:
+        episodes, returns, frames = (x[tasks] for x in learned[:3])
+        key, for_noise = jax.random.split(teacher.key)
+        mean, noise = returns / jnp.maximum(episodes, 1), uniform(for_noise, shape)
+        state = program.observe(teacher.state, mean, episodes > 0, noise)
+        metrics = Metrics(
+            teacher.probability[tasks],
+            program.mastery(state),
+            episodes,
+            returns,
+            frames,
+            learned.solved,
+            program.progress(state),
+        )
+        return teaching(state, key, program), metrics
+
+    return Pieces(new_teacher, student.begin, student.learn, teach)
+
+
+class CompiledLoop:
+    """The loop of a job; see `mastery.training.loops.loop.Loop`. Its carry is a list: of the runs that are
+    trained at the same time, and then those after them."""
+
+    def __init__(self, job: Job, student: Student, devices: list[Any] | None = None) -> None:
+        self.job = job
+        runs = job.runs
+        devices = list(jax.devices() if devices is None else devices)
+        self._runs, self._in_turn = len(runs), in_turn(devices)
+        groups = min(len(runs), len(devices) // student.parts)
+        at_once = groups if self._in_turn else -(-len(runs) // groups) * groups
+        # the last ones may be some that nobody asked for, so that every device has as many
+        padded = runs + [runs[-1]] * (-len(runs) % at_once)
+        shape = (groups, student.parts)
+        mesh = Mesh(np.array(devices[: groups * student.parts]).reshape(shape), ("runs", PARTS))
+        spread, same = PartitionSpec("runs"), PartitionSpec()  # type: ignore[no-untyped-call]
+        self._at_once, self._sharding = at_once, NamedSharding(mesh, spread)
+
+        recipes = [Recipe.parse(run.program) for run in padded]
+        hypers = [job.learner.Hyper.of(job.settings)._replace(**run.changes) for run in padded]
+        plan = Plan(
+            stack([recipe.build(job.curriculum) for recipe in recipes]),
+            type(hypers[0])(
+                *(np.array(values, np.float32) for values in zip(*hypers, strict=True))
+            ),
+        )
+        self._plans = self._turns(jax.tree.map(_single, plan))
+        self._keys = self._turns(jnp.stack([jax.random.key(run.seed) for run in padded]))
+
+        over = partial(jax.shard_map, mesh=mesh, out_specs=spread, check_vma=False)
+
+        def compiled(f: Any, donated: Any = ()) -> Any:
+            every = over(lambda *given: each_run(f, *given), in_specs=spread)
+            # what comes out lies as what was loaded does, or it would be compiled a second time
+            return jax.jit(every, donate_argnums=donated, out_shardings=self._sharding)
+
+        self.pieces = pieces(student, slots(job))
+        self._begin: Callable[[Array, Plan], Carry]
+        self._advance: Callable[[Carry, Plan], tuple[Carry, Any]]
+        if self._in_turn:
+            self.pieces = Pieces(*map(compiled, self.pieces, _DONATED))
+            self._begin = self.pieces.begin
+            self._advance = partial(_updates, self.pieces, job.chunk)
+        else:
+            self._begin = compiled(self.pieces.begin)
+            self._advance = compiled(partial(_scan, self.pieces, job.chunk), (0,))
+        self._evaluate = jax.jit(over(student.evaluate, in_specs=(spread, same)))
+
+    def begin(self) -> list[Carry]:
+        return list(map(self._begin, self._keys, self._plans))
+
+    def advance(self, carry: list[Carry]) -> tuple[list[Carry], Metrics]:
+        after, metrics = zip(*map(self._advance, carry, self._plans), strict=True)
+        if self._in_turn:  # and all are under way now
+            metrics = tuple(jax.tree.map(lambda *x: np.stack(x, 1), *turn) for turn in metrics)
+        return list(after), jax.tree.map(lambda x: np.swapaxes(x, 0, 1), self._own(metrics))
+
+    def evaluate(self, carry: list[Carry], update: int) -> Evaluation:
+        key = jax.random.fold_in(jax.random.key(EVALUATION_SEED), update)
+        found: Evaluation = self._own([self._evaluate(turn.learner, key) for turn in carry])
+        return found
+
+    def save(self, carry: list[Carry]) -> dict[str, NDArray[Any]]:
+        turns = [dict(named(turn)) for turn in carry]
+        return {name: self._own([turn[name] for turn in turns]) for name in turns[0]}
+
+    def load(self, arrays: dict[str, NDArray[Any]]) -> list[Carry]:
+        like = jax.eval_shape(self._begin, self._keys[0], self._plans[0])
+        wanted = [(name, (self._runs, *x.shape[1:]), x.dtype) for name, x in named(like)]
+        leaves, structure = jax.tree.flatten(like)
+        padding = len(self._keys) * self._at_once - self._runs
+        found = []
+        for array, leaf in zip(fitting(arrays, wanted), leaves, strict=True):
+            padded = np.concatenate([array, *[array[-1:]] * padding])
+            found.append(jax.random.wrap_key_data(jnp.asarray(padded)) if is_key(leaf) else padded)
+        return self._turns(jax.tree.unflatten(structure, found))
+
+    def close(self) -> None:
+        pass
+
+    def _turns(self, runs: Any) -> list[Any]:
+        """Those at the same time, on their devices, and then those after them."""
+        count = jax.tree.leaves(runs)[0].shape[0]
+        return [
+            jax.device_put(
+                jax.tree.map(lambda x, at=at: x[at : at + self._at_once], runs), self._sharding
+            )
+            for at in range(0, count, self._at_once)
+        ]
+
+    def _own(self, turns: Any) -> Any:
+        """Of all runs, on the host, without those that only fill up the devices."""
+        return jax.tree.map(lambda *x: np.concatenate(x)[: self._runs], *turns)
+
+
+def _updates(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, list[Metrics]]:
+    """So many updates of one run of each device, each piece by itself; nobody waits for them."""
+    found = []
+    for _ in range(count):
+        carry, metrics = run.update(carry, plan)
+        found.append(metrics)
+    return carry, found
+
+
+def _scan(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:
+    """So many updates of one run, to be compiled."""
+    found: tuple[Carry, Metrics]
+    found = lax.scan(lambda now, _: run.update(now, plan), carry, length=count)
+    return found
+
+
+def each_run(f: Any, *runs: Any) -> Any:
+    """f for every run; one alone goes without an axis of runs."""
+    if jax.tree.leaves(runs[0])[0].shape[0] == 1:
+        found = f(*jax.tree.map(lambda x: x[0], runs))
+        return jax.tree.map(lambda x: x[None], found)
+    return jax.vmap(f, axis_name=_AXIS)(*runs)
+
+
+def in_turn(devices: list[Any]) -> bool:
+    """Whether a device takes one run after the other. A core does: there the products of many small
+    matrices at once are slower, and a run by itself stays in the cache."""
+    return bool(devices[0].platform == "cpu")
+
+
+def in_any_run(condition: Array) -> Array:
+    """Whether it holds in one of the runs of this device, so that `lax.cond` can leave out what
+    none of them needs. Within `each_run`."""
+    try:
+        return lax.pmax(condition.astype(jnp.int32), _AXIS) > 0  # type: ignore[no-untyped-call]
+    except NameError:  # by itself
+        return condition
+
+
+def slots(job: Job) -> int:
+    """Of the windows that the job's programs keep."""
+    return max(int(Recipe.parse(program).settings["window"]) for program in job.programs)
+
+
+def _single(x: Any) -> NDArray[Any]:
+    array = np.asarray(x)
+    return array.astype(np.float32) if array.dtype == np.float64 else array

@@ -1,0 +1,192 @@
+"""Teacher and agent on any Gymnasium environments, for all runs of a job, one after the other.
+
+Algorithm 2 of the paper, as in `minigrid_loop`, with the same agent and the same PPO, but the
+environments are Python objects: a frame of all environments of a run is one compiled call of the
+agent and one `step` of each environment. An episode is over when it is terminated or truncated
+alike.
+
+Environments cannot be saved. So that a job that goes on from a checkpoint does what it would have
+done, to the bit, every chunk of updates begins with new episodes, and those that are not over at
+its end are broken off: the agent learns from their frames, and their returns are not counted. All
+random numbers, the environments' own among them, come from the run's seed and the number of the
+update. (An environment that does not heed the seed of `reset`, or keeps something from one episode
+to the next, cannot be repeated.)
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.errors import MasteryError
+from mastery.learners import ppo
+from mastery.learners.encoders import Space
+from mastery.learners.ppo import Agent, Hyper, Settings, Trajectory
+from mastery.minigrid.editions import TODAY
+from mastery.programs.catalogue import Recipe
+from mastery.programs.side_by_side import Switch, stack
+from mastery.programs.states import tree_map
+from mastery.training.job import Job
+from mastery.training.loops.gymnasium_episodes import Play, Slot, evaluate
+from mastery.training.loops.gymnasium_tasks import GymnasiumTasks
+from mastery.training.loops.loop import Evaluation, Metrics
+from mastery.training.loops.named_arrays import fitting, named
+
+Array = Any  # a NumPy or a JAX array
+
+# what random numbers are for; each stream is [seed, one of these, update, slot]
+EPISODES, ACTIONS, NOISE = range(3)
+
+
+class Learner(NamedTuple):
+    """An agent and its optimiser's memory."""
+
+    agent: Agent
+    optimiser: Any
+
+
+class Carry(NamedTuple):
+    """What changes in a run."""
+
+    teacher: Any  # the program's state
+    learner: Learner
+    update: Any  # () int64: how many there have been
+
+
+@partial(jax.jit, static_argnames=("settings", "space"))
+def new_learner(key: Array, settings: Settings, space: Space) -> Learner:
+    agent = Agent(key, settings, space)
+    return Learner(agent, ppo.new_optimiser(agent))
+
+
+@partial(jax.jit, static_argnames="settings")
+def learn(
+    learner: Learner,
+    trajectory: Trajectory,
+    after: tuple[Array, Array, Array],
+    key: Array,
+    settings: Settings,
+    h: Hyper,
+) -> Learner:
+    """One update; `after`: memory, starts and observation that follow the last frame."""
+    _, _, last = learner.agent(*after)
+    frames = ppo.segments(trajectory, last, settings, h)
+    return Learner(*ppo.improve(*learner, frames, key, settings, h))
+
+
+class GymnasiumLoop:
+    """The loop of a job on Gymnasium environments; see `mastery.training.loops.loop.Loop`."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.tasks = GymnasiumTasks(job.curriculum, job.settings.actions)
+        if self.tasks.space.kind == "cells" and job.settings.edition != TODAY.name:
+            raise MasteryError(
+                f"edition is {job.settings.edition!r}, and environments of Gymnasium are MiniGrid "
+                f"{TODAY.name}: set edition={TODAY.name}, or leave out --environments gymnasium"
+            )
+        frames = job.chunk * job.settings.frames
+        for name, limit in zip(self.tasks.names, self.tasks.limits, strict=True):
+            if limit is not None and limit > frames:
+                raise MasteryError(
+                    f"task {name!r}: an episode may have {limit} steps, and after {frames} frames "
+                    "new ones begin, so that it would not be counted: give --chunk "
+                    f"{math.ceil(limit / job.settings.frames)} or more, or set the task's "
+                    f"max_episode_steps to at most {frames}"
+                )
+        self._runs = job.runs
+        recipes = [Recipe.parse(run.program) for run in self._runs]
+        # every run has a state for each kind of program, so that all runs have the same arrays
+        programs = stack([recipe.build(job.curriculum) for recipe in recipes])
+        self._programs: list[Switch] = [
+            tree_map(lambda x, i=i: x[i], programs) for i in range(len(recipes))
+        ]
+        self._window = max(int(recipe.settings["window"]) for recipe in recipes)
+        self._slots = [Slot(self.tasks) for _ in range(job.settings.envs)]
+
+    def begin(self) -> list[Carry]:
+        return [self._begin(run) for run in range(len(self._runs))]
+
+    def _begin(self, run: int) -> Carry:
+        seed = self._runs[run].seed
+        noise = _random(seed, NOISE, 0, 0).random((3, len(self.tasks.names)))
+        teacher = self._programs[run].init(noise, self._window)
+        learner = new_learner(_keys(seed)[0], self.job.settings, self.tasks.space)
+        return Carry(teacher, learner, np.int64(0))
+
+    def advance(self, carry: list[Carry]) -> tuple[list[Carry], Metrics]:
+        after, metrics = zip(*map(self._advance, range(len(carry)), carry), strict=True)
+        return list(after), jax.tree.map(lambda *x: np.stack(x, axis=1), *metrics)
+
+    def _advance(self, run: int, carry: Carry) -> tuple[Carry, Metrics]:
+        """One chunk of one run."""
+        teacher, learner, update = carry[0], carry[1], int(carry.update)
+        settings, program = self.job.settings, self._programs[run]
+        seed, changes = self._runs[run].seed, self._runs[run].changes
+        hyper = Hyper(*(np.float32(x) for x in Hyper.of(settings)._replace(**changes)))
+        random = [_random(seed, EPISODES, update, i) for i in range(settings.envs)]
+        play = Play(self.tasks, self._slots, random)
+        for_order, rows = _keys(seed)[1], []
+        for now in range(update, update + self.job.chunk):
+            probability = program.distribution(teacher)
+            uniforms = _random(seed, ACTIONS, now, 0).random(
+                (settings.frames, settings.envs), np.float32
+            )
+            trajectory, after, played = play.on(learner.agent, probability, uniforms, settings.bptt)
+            key = jax.random.fold_in(for_order, now)
+            learner = learn(learner, trajectory, after, key, settings, hyper)
+            teacher = program.observe(
+                teacher,
+                played.returns / np.maximum(played.episodes, 1),
+                played.episodes > 0,
+                _random(seed, NOISE, now + 1, 0).random((3, len(self.tasks.names))),
+            )
+            progress = program.progress(teacher)
+            rows.append(Metrics(probability, program.mastery(teacher), *played, progress=progress))
+        metrics = jax.tree.map(lambda *x: _small(np.stack(x)), *rows)
+        return Carry(teacher, learner, np.int64(update + self.job.chunk)), metrics
+
+    def evaluate(self, carry: list[Carry], update: int) -> Evaluation:
+        each = [
+            evaluate(run.learner.agent, self.tasks, self._slots, self.job.episodes, update)
+            for run in carry
+        ]
+        return Evaluation(*(_small(np.stack(x)) for x in zip(*each, strict=True)))
+
+    def save(self, carry: list[Carry]) -> dict[str, NDArray[Any]]:
+        together = jax.tree.map(lambda *x: np.stack([np.asarray(y) for y in x]), *carry)
+        return dict(named(together))
+
+    def load(self, arrays: dict[str, NDArray[Any]]) -> list[Carry]:
+        like = self._begin(0)  # all runs have arrays of the same names and shapes
+        runs, structure = len(self._runs), jax.tree.structure(like)
+        found = fitting(arrays, [(name, (runs, *x.shape), x.dtype) for name, x in named(like)])
+        carry: list[Carry] = []
+        for run in range(runs):
+            saved: Carry = jax.tree.unflatten(structure, [x[run] for x in found])
+            carry.append(saved._replace(learner=jax.tree.map(jnp.asarray, saved.learner)))
+        return carry
+
+    def close(self) -> None:
+        """Close the environments; they are made again should they be needed."""
+        for slot in self._slots:
+            slot.close()
+
+
+def _random(seed: int, purpose: int, update: int, slot: int) -> np.random.Generator:
+    return np.random.default_rng([seed, purpose, update, slot])
+
+
+def _keys(seed: int) -> Array:
+    """Of the new agent, and of the order in which it learns from frames."""
+    return jax.random.split(jax.random.key(seed))
+
+
+def _small(x: NDArray[Any]) -> NDArray[Any]:
+    return x.astype({"f": np.float32, "i": np.int32}[x.dtype.kind])

@@ -1,0 +1,105 @@
+"""Teacher, environments and agent, compiled.
+
+Algorithm 2 of the paper: the teacher gives the probabilities of the tasks, each environment draws
+its next task from them when an episode ends, and after each update of PPO (a time-step) the teacher
+sees the mean return of each task whose episodes ended in it.
+
+One run is written down here; `compiled_loop` makes it many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from mastery.learners import ppo
+from mastery.learners.ppo import Agent, Learner, Settings
+from mastery.minigrid.editions import find_edition
+from mastery.minigrid.levels import generate
+from mastery.minigrid.rules import act
+from mastery.minigrid.state import start
+from mastery.minigrid.tasks import TASKS
+from mastery.minigrid.vision import seen_cells
+from mastery.random_numbers import uniform
+from mastery.training.job import Job, minigrid_tasks
+from mastery.training.loops.compiled import CompiledLoop, Learned, Student, each_run
+from mastery.training.loops.loop import POLICIES, Evaluation
+
+Array = Any  # a JAX array
+
+
+def evaluate(
+    agents: Agent, key: Array, tasks: Array, minimum: Array, episodes: int, settings: Settings
+) -> Evaluation:
+    """Episodes of every task, by every run's agent, greedy and sampled; the levels are the same
+    for all of them. Runs are the first axis of `agents`."""
+    for_levels, for_actions = jax.random.split(key)
+    once = jnp.repeat(jnp.asarray(tasks), episodes)
+    edition = find_edition(settings.edition)
+    first = start(generate(for_levels, once, edition))
+    runs = jax.tree.leaves(agents)[0].shape[0]
+    count = len(POLICIES) * len(once)
+
+    def for_all(x: Array) -> Array:  # of every run, by both policies
+        return jnp.broadcast_to(jnp.concatenate([x] * len(POLICIES)), (runs, count, *x.shape[1:]))
+
+    greedy = jnp.arange(count) < len(once)
+    reward = ppo.REWARDS[settings.reward]
+
+    def more(carry: Any) -> Array:
+        return ~carry[2].all()
+
+    def one(carry: Any) -> Any:
+        state, memory, over, returns, length = carry
+        t = length.max()
+        uniforms = uniform(jax.random.fold_in(for_actions, t), (count,))
+        starts = jnp.broadcast_to(t == 0, (count,))
+
+        def step(agent: Agent, state: Any, memory: Array) -> Any:
+            memory, logits, _ = agent(memory, starts, seen_cells(state, edition))
+            action = jnp.where(greedy, logits.argmax(-1), ppo.choose(logits, uniforms))
+            return (*act(state, action, reward, edition), memory)
+
+        state, outcome, memory = each_run(step, agents, state, memory)
+        returns = returns + jnp.where(over, 0.0, outcome.reward)
+        length = length + ~over
+        return state, memory, over | outcome.terminated | outcome.truncated, returns, length
+
+    memory = jnp.zeros((runs, agents.memory_size, count))
+    nothing = jnp.zeros((runs, count))
+    state = jax.tree.map(for_all, first)
+    carry = (state, memory, nothing > 0, nothing, nothing.astype(jnp.int32))
+    _, _, _, returns, length = lax.while_loop(more, one, carry)
+    shape = (runs, len(POLICIES), len(tasks), episodes)
+    returns, length = returns.reshape(shape), length.reshape(shape).astype(jnp.float32)
+    success = returns > minimum[:, None]
+    return Evaluation(returns.mean(-1), success.mean(-1), length.mean(-1))
+
+
+class MiniGridLoop(CompiledLoop):
+    """The loop of a job on our own MiniGrid."""
+
+    def __init__(self, job: Job, devices: list[Any] | None = None) -> None:
+        settings = job.settings
+        tasks = np.array(minigrid_tasks(job.curriculum), np.int32)
+        minimum = job.curriculum.minimum.astype(np.float32)
+
+        def learn(learner: Learner, probabilities: Array, hyper: ppo.Hyper) -> Any:
+            learner, played = ppo.update(learner, probabilities, settings, hyper)
+            return learner, Learned(*played)
+
+        student = Student(
+            # the teacher has the first two keys
+            begin=lambda key: ppo.begin(jax.random.split(key, 3)[2], settings),
+            learn=learn,
+            evaluate=lambda learner, key: evaluate(
+                learner.agent, key, tasks, minimum, job.episodes, settings
+            ),
+            tasks=tasks,
+            known=len(TASKS),
+        )
+        super().__init__(job, student, devices)

@@ -1,0 +1,262 @@
+"""Train a job, from begin to end, or on from where it was stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.errors import CheckpointError, MasteryError
+from mastery.rundir.results import RECENT
+from mastery.rundir.store import Store, check_new, totals
+from mastery.training.job import Job
+from mastery.training.loops.loop import Loop, Metrics
+from mastery.training.machine import hardware, versions
+from mastery.training.signals import interrupts
+
+CHECKPOINT_SECONDS = 30.0
+
+
+class Progress(NamedTuple):
+    """How a job stands; the arrays are means over runs, one number a task."""
+
+    update: int
+    updates: int
+    frames: int  # of all runs together
+    speed: float  # frames a second in the last chunk
+    mastery: NDArray[np.float64]
+    returns: NDArray[np.float64]  # NaN where no episode has ended lately
+    share: NDArray[np.float64]  # of the frames of the last chunk
+
+
+Report = Callable[[Progress], None]
+Note = Callable[[str], None]  # of a line that the user should know
+Recent = deque[tuple[NDArray[np.int64], NDArray[np.float64]]]
+
+
+class Outcome(NamedTuple):
+    """How a call of `train` or `resume` came to its end."""
+
+    directory: Path
+    update: int
+    ended: str | None  # why the job is over; None: it can be resumed
+    interrupted: bool  # by Ctrl-C, or a polite kill
+
+
+def train(
+    job: Job,
+    directory: str | Path,
+    *,
+    command: str = "",
+    minutes: float | None = None,
+    report: Report | None = None,
+    note: Note | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Outcome:
+    """Train a new job, and keep everything in a new directory.
+
+    It ends after `job.frames` frames of each run, or earlier by what the job says; after so many
+    minutes, or on Ctrl-C, it stops, and `resume` goes on from there.
+    """
+    check_new(Path(directory))
+    loop = make_loop(job)  # refuses what cannot be trained before anything is written
+    with Store(directory, job) as store:
+        return _train(store, loop, command, minutes, report, note, checkpoint_seconds)
+
+
+def resume(
+    directory: str | Path,
+    *,
+    frames: int | None = None,
+    elsewhere: bool = False,
+    command: str = "",
+    minutes: float | None = None,
+    report: Report | None = None,
+    note: Note | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Outcome:
+    """Go on with a job, bit for bit as if it had not been stopped.
+
+    frames: a new end. elsewhere: go on although the device is another one. Then, or if versions
+    have changed, which is noted, digits may differ from those of the uninterrupted job.
+    """
+    with Store(directory) as store:
+        changed = dataclasses.replace(store.job, frames=frames or store.job.frames)
+        if changed.updates != store.job.updates:
+            done = store.step
+            if changed.updates < done:
+                raise MasteryError(
+                    f"{directory} has trained {done * store.job.frames_of_update:,} "
+                    f"{store.job.settings.unit} already; give more than that"
+                )
+            store.change(changed)
+        if store.ended is not None:
+            return Outcome(store.directory, store.step, store.ended, False)
+        _check_place(store, elsewhere)
+        loop = make_loop(store.job)
+        return _train(store, loop, command, minutes, report, note, checkpoint_seconds)
+
+
+def _check_place(store: Store, elsewhere: bool) -> None:
+    """Bit for bit needs the same device and the same versions."""
+    before = store.last_hardware()
+    if before is None:
+        return
+    here = hardware()
+    other = [n for n in ("device", "machine", "processor") if before.get(n) != here[n]]
+    if _layout(store.job, before) != _layout(store.job, here):
+        other.append("devices")
+    if other and not elsewhere:
+        differ = ", ".join(f"{name} {before.get(name)!r}, here {here[name]!r}" for name in other)
+        raise MasteryError(
+            f"{store.directory} was trained elsewhere: {differ}; it would not go on bit for bit. "
+            "Go back there, or give --elsewhere to go on all the same"
+        )
+    now = versions()
+    changed = [
+        f"{name} {old} → {now.get(name, 'none')}"
+        for name, old in before["versions"].items()
+        if now.get(name) != old
+    ]
+    if changed:
+        store.notes.append(f"other versions than before: {', '.join(changed)}; digits may differ")
+
+
+def _layout(job: Job, hardware: Mapping[str, Any]) -> int:
+    """What counts of the number of devices: cores only if they share a run, since each run is by
+    itself there."""
+    devices = int(hardware.get("devices", 1))
+    return job.parts(devices) if hardware.get("device") == "cpu" else devices
+
+
+def make_loop(job: Job) -> Loop:
+    """The loop for what a job's tasks are."""
+    if job.environments == "addition":
+        from mastery.training.loops.addition import AdditionLoop
+
+        return AdditionLoop(job)
+    if job.environments == "minigrid":
+        from mastery.training.loops.minigrid import MiniGridLoop
+
+        return MiniGridLoop(job)
+    try:
+        from mastery.training.loops.gymnasium import GymnasiumLoop
+    except ModuleNotFoundError as error:
+        if error.name != "gymnasium":
+            raise
+        raise MasteryError(
+            "environments of Gymnasium need an extra: pip install 'mastery[minigrid]'"
+        ) from None
+    loop: Loop = GymnasiumLoop(job)
+    return loop
+
+
+def _train(
+    store: Store,
+    loop: Loop,
+    command: str,
+    minutes: float | None,
+    report: Report | None,
+    note: Note | None,
+    checkpoint_seconds: float,
+) -> Outcome:
+    job = store.job
+    step, arrays = store.rewind()
+    if note is not None:
+        for text in store.notes:
+            note(text)
+    recent = deque(store.recent(RECENT), maxlen=RECENT)
+    before = store.seconds
+    started = saved = time.monotonic()
+    first, ended = step, None
+    with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
+        carry = loop.begin() if arrays is None else loop.load(arrays)
+        del arrays
+        while ended is None and step < job.updates:
+            chunk_began = time.monotonic()
+            carry, metrics = loop.advance(carry)
+            step += job.chunk
+            now = time.monotonic()
+            speed = job.chunk * job.frames_of_update * len(job.runs) / (now - chunk_began)
+            recent.append(totals(metrics))
+            ended = _end(job, step, metrics, recent)
+            every = job.evaluate_chunks
+            due = every and (step // job.chunk % every == 0 or ended is not None)
+            evaluation = loop.evaluate(carry, step) if due else None
+            out_of_time = minutes is not None and time.monotonic() - started >= 60 * minutes
+            stop = ended is not None or out_of_time or bool(interrupted)
+            keep = stop or time.monotonic() - saved >= checkpoint_seconds
+            seconds = before + time.monotonic() - started
+            try:
+                if step == first + job.chunk:
+                    store.begin_session(command, first)
+                arrays = loop.save(carry) if keep else None
+                store.record(step, seconds, metrics, evaluation, arrays, ended)
+            except CheckpointError as error:
+                where = shlex.quote(str(store.directory))
+                raise CheckpointError(
+                    f"{error}. Go on with: mastery train --resume {where}"
+                ) from None
+            if keep:
+                saved = time.monotonic()
+            if report is not None:
+                try:
+                    report(_progress(job, step, speed, metrics, recent))
+                except OSError:
+                    report = None  # nobody is listening any more: that is no reason to stop
+            if stop:
+                break
+    return Outcome(store.directory, step, ended, bool(interrupted))
+
+
+def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
+    """Why the job is over now, if it is."""
+    unit = job.settings.unit
+    if metrics.solved is not None and (metrics.solved[-1] > 0).all():
+        return "every run has learned every task"
+    if job.stop_mastered is not None and (metrics.mastery[-1] >= job.stop_mastered).all():
+        return f"every task is mastered: {job.stop_mastered:g} or more in every run"
+    if job.stop_return is not None and len(recent) == RECENT:
+        episodes, returns = _sums(recent)
+        if (episodes > 0).all() and (returns >= job.stop_return * episodes).all():
+            return f"the mean return of every task is {job.stop_return:g} or more in every run"
+    return f"{step * job.frames_of_update:,} {unit} a run are done" if step >= job.updates else None
+
+
+def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Episodes and sums of their returns over the last chunks; each (runs, tasks)."""
+    episodes = np.stack([n for n, _ in recent])
+    return episodes.sum(0), np.nansum(episodes * np.stack([mean for _, mean in recent]), 0)
+
+
+def _progress(job: Job, step: int, speed: float, metrics: Metrics, recent: Recent) -> Progress:
+    episodes, returns = _sums(recent)
+    with np.errstate(invalid="ignore"):
+        mean = returns.sum(0) / episodes.sum(0)
+    frames = metrics.frames.sum((0, 1))
+    return Progress(
+        update=step,
+        updates=job.updates,
+        frames=step * job.frames_of_update * len(job.runs),
+        speed=speed,
+        mastery=metrics.mastery[-1].mean(0, dtype=np.float64),
+        returns=mean,
+        share=frames / frames.sum(),
+    )
+
+
+def _interrupt(note: Note | None, times: int) -> None:
+    """The first time the chunk is finished; the second stops at once."""
+    if times > 1:
+        raise KeyboardInterrupt
+    if note is not None:
+        note("stopping after this chunk; again to stop at once")

@@ -1,0 +1,158 @@
+"""The run directory by itself: what it never overwrites, and where it goes on from."""
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+from mastery import CheckpointError, Curriculum, MasteryError
+from mastery.learners.ppo import Settings
+from mastery.rundir.database import open_database
+from mastery.rundir.results import load_results, read_curves
+from mastery.rundir.store import Store, read_job
+from mastery.training.job import Job
+from mastery.training.loops.loop import Metrics
+from mastery.training.train import resume, train
+
+JOB = Job(
+    Curriculum.load("blocked-unlock-pickup"),
+    frames=640,
+    settings=Settings(envs=4, frames=16, batch=64),
+    chunk=2,
+)
+
+
+def metrics(returns=0.5):
+    """A chunk of two updates, one run and three tasks; an episode of the first task in each."""
+    shape = (2, 1, 3)
+    first = np.zeros(shape, np.float32)
+    first[..., 0] = 1
+    score = first * np.float32(returns)
+    return Metrics(first, first, first.astype(int), score, first * 64, progress=-first / 4)
+
+
+def written(directory, chunks=3):
+    with Store(directory, JOB) as store:
+        for i in range(1, chunks + 1):
+            store.record(2 * i, float(i), metrics(0.1 * i), None, {"x": np.full((1, 2), i)})
+    return directory
+
+
+def test_a_chunk_is_rows_of_means_and_sums(tmp_path):
+    written(tmp_path / "job", 1)
+    rows = sqlite3.connect(tmp_path / "job" / "run.db").execute("SELECT * FROM training").fetchall()
+    # step, run, task, probability, mastery at the end, frames, episodes, mean return, progress
+    assert rows[0] == (2, 0, 0, 1.0, 1.0, 128, 2, pytest.approx(0.1), -0.25)
+    assert rows[1] == (2, 0, 1, 0.0, 0.0, 0, 0, None, 0.0)
+
+
+def test_a_job_of_format_2_is_read_and_goes_on(tmp_path):
+    directory = written(tmp_path / "job")
+    with sqlite3.connect(directory / "run.db") as db:
+        db.execute("ALTER TABLE training DROP COLUMN progress")
+        db.execute("UPDATE job SET format = 2")
+    assert np.isnan(load_results(directory).progress).all()
+    with Store(directory) as store:
+        store.record(8, 4.0, metrics())
+    progress = load_results(directory).progress
+    assert np.isnan(progress[:3]).all()
+    assert progress[3].tolist() == [[-0.25, 0, 0]]
+
+
+def test_some_curves_are_those_after_an_update_and_of_the_first_tasks(tmp_path):
+    whole = load_results(written(tmp_path / "job", 4))
+    with open_database(tmp_path / "job") as db:
+        some = read_curves(db, runs=1, tasks=2, after=4)
+    assert some.frames.tolist() == whole.frames[2:].tolist()
+    assert some.mastery.tolist() == whole.mastery[2:, :, :2].tolist()
+    assert some.returns.shape == (2, 1, 2)
+
+
+def test_it_goes_back_to_the_last_checkpoint_and_keeps_two(tmp_path):
+    directory = written(tmp_path / "job")
+    with Store(directory) as store:
+        store.record(8, 4.0, metrics())  # without a checkpoint
+        assert store.step == 8
+        (directory / "checkpoints" / ".000000000010.ckpt.1.1.tmp").write_text("half")
+        step, arrays = store.rewind()
+        assert (step, arrays["x"].tolist()) == (6, [[3, 3]])
+        assert store.step == 6
+        names = sorted(path.name for path in (directory / "checkpoints").iterdir())
+        assert names == ["000000000004.ckpt", "000000000006.ckpt"]
+
+
+@pytest.mark.parametrize("harm", ["byte", "empty", "gone"])
+def test_a_bad_checkpoint_is_passed_over_and_named(tmp_path, harm):
+    directory = written(tmp_path / "job")
+    last = directory / "checkpoints" / "000000000006.ckpt"
+    if harm == "byte":
+        content = bytearray(last.read_bytes())
+        content[-40] ^= 1
+        last.write_bytes(content)
+    elif harm == "empty":
+        last.write_bytes(b"")
+    else:
+        last.unlink()
+    with Store(directory) as store:
+        assert store.rewind()[0] == 4
+        (note,) = store.notes
+    assert "000000000006.ckpt" in note
+    assert "that of update 4" in note
+
+
+def test_where_no_checkpoint_is_good_nothing_is_thrown_away(tmp_path):
+    directory = written(tmp_path / "job")
+    for path in (directory / "checkpoints").iterdir():
+        path.write_bytes(b"")
+    with Store(directory) as store, pytest.raises(CheckpointError, match="nothing was changed"):
+        store.rewind()
+    with Store(directory) as store:
+        assert store.step == 6
+
+
+def test_a_checkpoint_of_a_later_version_is_no_damage(tmp_path):
+    directory = written(tmp_path / "job")
+    last = directory / "checkpoints" / "000000000006.ckpt"
+    last.write_bytes(last.read_bytes().replace(b"mastery 1\n", b"mastery 2\n", 1))
+    with Store(directory) as store, pytest.raises(CheckpointError, match="use the release that"):
+        store.rewind()
+    assert last.exists()
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE job SET format = 99", "DROP TABLE job", "UPDATE job SET job = '{}'"]
+)
+def test_a_database_that_cannot_be_read_is_not_overwritten(tmp_path, change):
+    directory = written(tmp_path / "job")
+    with sqlite3.connect(directory / "run.db") as db:
+        db.execute(change)
+    with pytest.raises(MasteryError):
+        train(JOB, directory)
+    rows = sqlite3.connect(directory / "run.db").execute("SELECT count(*) FROM training")
+    assert rows.fetchone() == (9,)
+
+
+def test_a_job_that_never_began_gives_way(tmp_path):
+    (tmp_path / "run.db").touch()
+    (tmp_path / "checkpoints").mkdir()
+    Store(tmp_path, JOB).close()
+    assert read_job(tmp_path) == JOB
+
+
+def test_a_job_that_is_over_stays_over_when_its_end_is_only_rounded(tmp_path):
+    directory = written(tmp_path / "job", 4)
+    with Store(directory) as store:
+        store.record(10, 5.0, metrics(), None, {"x": np.zeros((1, 2))}, "640 frames are done")
+    assert resume(directory, frames=630).ended == "640 frames are done"
+    assert read_job(directory).frames == 640
+    with pytest.raises(MasteryError, match="640 frames already"):
+        resume(directory, frames=100)
+
+
+def test_nothing_is_left_behind_when_a_job_cannot_be_trained(tmp_path):
+    from mastery import Task
+
+    twice = [Task(name, 0, 1, settings={"env": "MiniGrid-Unlock-v0"}) for name in ("a", "b")]
+    with pytest.raises(MasteryError, match="the same environment"):
+        train(Job(Curriculum(twice)), tmp_path / "job")
+    assert not (tmp_path / "job").exists()

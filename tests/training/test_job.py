@@ -1,0 +1,122 @@
+"""A job as data: what its runs are, how long it is, what is refused."""
+
+import json
+
+import pytest
+
+from mastery import Curriculum, MasteryError, Task
+from mastery.learners.ppo import PAPER, PRESETS, Settings
+from mastery.training.job import Job, minigrid_tasks
+
+BLOCKED = Curriculum.load("blocked-unlock-pickup")
+
+
+def test_variants_change_settings_together():
+    few = Job(BLOCKED, variants=({}, {"novelty": 0.0, "entropy": 0.1}), grid={"clip": (0.1, 0.3)})
+    assert few.points == [
+        {"clip": 0.1}, {"clip": 0.3},
+        {"novelty": 0.0, "entropy": 0.1, "clip": 0.1},
+        {"novelty": 0.0, "entropy": 0.1, "clip": 0.3},
+    ]  # fmt: skip
+    assert Job.from_dict(json.loads(json.dumps(few.to_dict()))) == few
+
+
+def test_runs_are_programs_times_grid_times_seeds():
+    job = Job(BLOCKED, ("mr", "uniform"), seeds=2, seed=5, grid={"entropy": (0.01, 0.02)})
+    assert [(run.program, run.changes["entropy"], run.seed) for run in job.runs] == [
+        ("mr", 0.01, 5), ("mr", 0.01, 6), ("mr", 0.02, 5), ("mr", 0.02, 6),
+        ("uniform", 0.01, 5), ("uniform", 0.01, 6), ("uniform", 0.02, 5), ("uniform", 0.02, 6),
+    ]  # fmt: skip
+    assert job.runs[2].label == "mr entropy=0.02"
+    assert Job(BLOCKED).runs[0].label == "mr"
+
+
+def test_frames_are_rounded_up_to_whole_chunks():
+    job = Job(BLOCKED, frames=2_000_000)  # an update has 16 · 128 frames, a chunk 10 updates
+    assert (job.frames_of_update, job.chunks, job.updates) == (2048, 98, 980)
+    assert job.evaluate_chunks == 12  # 250,000 / 20,480 = 12.2
+    assert Job(BLOCKED, evaluate_every=0).evaluate_chunks == 0
+    assert Job(BLOCKED, evaluate_every=1).evaluate_chunks == 1
+
+
+def test_a_job_comes_back_from_json_the_same():
+    job = Job(
+        BLOCKED,
+        ("mr:delta=0.9", "uniform"),
+        seeds=3,
+        settings=PAPER,
+        grid={"learning_rate": (1e-3, 1e-4)},
+        stop_return=0.7,
+    )
+    again = Job.from_dict(json.loads(json.dumps(job.to_dict())))
+    assert again == job
+    assert again.runs == job.runs
+
+
+def test_which_environments_a_curriculum_needs():
+    assert Job(BLOCKED).environments == "minigrid"
+    assert minigrid_tasks(BLOCKED) == [0, 1, 2]
+    cart = Curriculum([Task("a", 0, 500, settings={"env": "CartPole-v1"})])
+    assert Job(cart).environments == "gymnasium"
+    changed = Curriculum(
+        [Task("a", 0, 1, settings={"env": "MiniGrid-Unlock-v0", "kwargs": {"max_steps": 9}})]
+    )
+    assert Job(changed).environments == "gymnasium"  # ours has no such argument
+    assert Job(BLOCKED, environments="gymnasium").environments == "gymnasium"
+
+
+def test_presets_are_settings_and_the_paper_s_are_the_paper_s():
+    assert set(PRESETS) == {"default", "paper", "paper-2019"}
+    assert PRESETS["default"] == Settings()
+    both = {
+        "envs": 16, "frames": 128, "epochs": 4, "batch": 256, "actions": 7,
+        "discount": 0.99, "gae": 0.95, "entropy": 0.01, "value": 0.5, "clip": 0.2,
+        "gradient_norm": 0.5, "reward_scale": 20.0, "memory": "lstm", "clip_value": True,
+        "novelty": 0.0, "normalise": False, "encoding": "raw", "skip": False,
+    }  # fmt: skip
+    for name, own in (
+        # the agent and the MiniGrid of September 2018
+        ("paper", {"learning_rate": 7e-4, "epsilon": 1e-5, "bptt": 1, "initial": "pytorch",
+                   "reward": "minigrid", "edition": "2018"}),
+        # the authors' later agent, in today's MiniGrid
+        ("paper-2019", {"learning_rate": 1e-3, "epsilon": 1e-8, "bptt": 8, "initial": "scaled",
+                        "reward": "paper", "edition": "3.2.0"}),
+    ):  # fmt: skip
+        expected = both | own
+        assert {key: getattr(PRESETS[name], key) for key in expected} == expected
+    assert PRESETS["paper"] == PAPER
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"programs": ("mrr",)}, "there is no program 'mrr'; did you mean 'mr'"),
+        ({"programs": ()}, "there is no program: give one"),
+        ({"seeds": 0}, "seeds is 0; it must be a whole number from 1"),
+        ({"seed": 2**32}, "seeds go up to"),
+        ({"frames": 0}, "frames is 0"),
+        ({"variants": ({"memory": 1.0},)}, "'memory' cannot differ from run to run"),
+        ({"variants": ({}, {})}, "each of them once"),
+        ({"variants": ({"clip": -1.0},)}, "clip is -1.0; it must be more than 0"),
+        ({"variants": ({"clip": 0.1},), "grid": {"clip": (0.1, 0.3)}}, "'clip' has several values"),
+        ({"grid": {"memory": (1.0, 2.0)}}, "'memory' cannot differ from run to run"),
+        ({"grid": {"entropy": (0.1, 0.1)}}, "entropy needs several numbers, each once"),
+        ({"environments": "atari"}, "there is minigrid, gymnasium, addition"),
+        ({"grid": {"entropy": (0.1, float("nan"))}}, "entropy needs several numbers"),
+        ({"stop_return": float("nan")}, "a mean return cannot be nan"),
+        ({"stop_mastered": 1.5}, r"mastery is in \[0, 1\]"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given, message):
+    with pytest.raises(MasteryError, match=message):
+        Job(BLOCKED, **given)
+
+
+def test_tasks_must_say_their_environment_each_its_own():
+    with pytest.raises(MasteryError, match="task 'a' of 'curriculum' does not say its environment"):
+        Job(Curriculum([Task("a", 0, 1)]))
+    twice = Curriculum(
+        [Task(name, 0, 1, settings={"env": "MiniGrid-Unlock-v0"}) for name in ("a", "b")]
+    )
+    with pytest.raises(MasteryError, match="'a' and 'b' are the same environment, Unlock"):
+        minigrid_tasks(twice)
