@@ -29,8 +29,9 @@ def paper_command(
             help="Experiments: [bold]blocked-unlock-pickup[/bold], [bold]key-corridor[/bold], "
             "[bold]obstructed-maze[/bold], [bold]addition[/bold], [bold]ablation[/bold]; all of "
             "these if none is given. Beyond the paper: [bold]apart[/bold] (each difference between "
-            "the MiniGrid and the agent of 2018 and of 2019, alone) and [bold]agents[/bold] (other "
-            "agents). Or one job, such as [bold]key-corridor-today[/bold].",
+            "the MiniGrid and the agent of 2018 and of 2019, alone), [bold]agents[/bold] (other "
+            "agents) and [bold]addition-long[/bold] (200M examples). Or one job, such as "
+            "[bold]key-corridor-2018[/bold].",
         ),
     ] = None,
     scale: Annotated[
@@ -75,14 +76,14 @@ def paper_command(
     used, and today's MiniGrid with our agent. A stopped job continues where it was. The page is
     written at the end.
 
-    [dim]mastery paper                         everything, on a GPU[/dim]
+    [dim]mastery paper                         all of the paper's experiments, on a GPU[/dim]
     [dim]mastery paper key-corridor            one experiment[/dim]
     [dim]mastery paper --scale 0.05            small, on a CPU[/dim]
     [dim]mastery paper --jobs 3                three jobs at the same time[/dim]
     [dim]mastery paper --redraw                from the curves that ship with mastery[/dim]
     """
     with with_jax():
-        from mastery.paper.experiments import chosen
+        from mastery.paper.experiments import chosen, shown_beside
         from mastery.paper.page import DATA, read_curves, write_page
         from mastery.paper.processes import usual
     parts = chosen(names or [])
@@ -111,7 +112,8 @@ def paper_command(
         if code:
             raise typer.Exit(code)
     kept = DATA if redraw and not (out / "curves").is_dir() else out / "curves"
-    found = read_curves(kept, [part.name for part in parts] if names else [])
+    wanted = [*(part.name for part in parts), *shown_beside(names)] if names else []
+    found = read_curves(kept, wanted)
     try:
         page = write_page(found, out)
     except ModuleNotFoundError as error:

@@ -79,7 +79,6 @@ class Initial(NamedTuple):
 
     convolution: Callable[[Normals, int, int], Linear]
     gates: Callable[[Normals, int, int], Linear]  # of the LSTM
-    head: Callable[[Normals, int, int], Linear]
     policy: Callable[[Normals, int, int], Linear]  # its last layer
     forget: float  # what the LSTM adds to its forget gate, so that it remembers at first
 
@@ -88,12 +87,14 @@ _uniform = partial(Linear, uniform=True)
 INITIAL = {
     # the policy is nearly uniform at first
     "scaled": Initial(
-        partial(Linear, gain=2**0.5), partial(Linear, gain=0.5**0.5), Linear,
-        partial(Linear, gain=0.01), 1.0,
+        partial(Linear, gain=2**0.5),
+        partial(Linear, gain=0.5**0.5),
+        partial(Linear, gain=0.01),
+        1.0,
     ),
     # PyTorch's defaults, and the linear layers of the authors' code
-    "pytorch": Initial(_uniform, _uniform, Linear, Linear, 0.0),
-}  # fmt: skip
+    "pytorch": Initial(_uniform, _uniform, Linear, 0.0),
+}
 
 
 class Cells(eqx.Module):

@@ -63,7 +63,7 @@ class Settings:
     normalise: bool = False  # advantages to mean 0 and deviation 1 in each minibatch
     clip_value: bool = False  # clip the value's movement as the policy's
     encoding: str = "onehot"  # of MiniGrid's cells: onehot, or raw (three numbers each)
-    initial: str = "scaled"  # initial weights: scaled, or pytorch (its defaults, as of 2018)
+    initial: str = "scaled"  # weights at first: scaled, or pytorch (its defaults but for the heads)
     memory: str = "lstm"  # lstm or none
     skip: bool = True  # with an lstm: the heads see past it as well
     width: int = 64  # of the embedding, the memory and the heads
@@ -181,8 +181,8 @@ class Agent(eqx.Module):
         self.skip, self.forget = settings.skip, initial.forget
         seen = 2 * width if self.lstm is not None and self.skip else width
         last = initial.policy(normals, width, space.actions)
-        self.policy = initial.head(normals, seen, width), last
-        self.value = initial.head(normals, seen, width), initial.head(normals, width, 1)
+        self.policy = Linear(normals, seen, width), last
+        self.value = Linear(normals, seen, width), Linear(normals, width, 1)
 
     @property
     def memory_size(self) -> int:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mastery.errors import MasteryError, did_you_mean
+from mastery.errors import MasteryError
 from mastery.minigrid.cells import (
     BOX,
     CLOSED,
@@ -116,8 +116,5 @@ def find_edition(name: str | Edition) -> Edition:
         return name
     if name not in EDITIONS:
         known = ", ".join(map(repr, EDITIONS))
-        raise MasteryError(
-            f"there is no edition {name!r} of MiniGrid{did_you_mean(str(name), EDITIONS)}; "
-            f"choose from {known}"
-        )
+        raise MasteryError(f"there is no edition {name!r} of MiniGrid; choose from {known}")
     return EDITIONS[name]

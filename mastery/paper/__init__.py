@@ -8,6 +8,6 @@ statistics       interquartile mean, improvement, intervals, time to a threshold
 learned          shares of runs: the world of 2018 taken apart, and agents side by side
 claims           what the paper says, and how it is judged from the curves
 figures          pictures like the paper's
-page             all of that as a page, and as the tables of docs/results.md
+page             all of that as a page, and as the tables of docs/paper.md
 data/            the curves of the full-size experiments
 """

@@ -21,13 +21,16 @@ from mastery.paper.statistics import Estimate, improvement, interval
 
 Floats = NDArray[np.float64]
 # by the ending of a job's name: the paper's world comes first
-WORLDS = {"": "2018: the paper's MiniGrid and agent", "-today": "today's MiniGrid, our agent"}
+WORLDS = {
+    "-2018": "2018: the paper's MiniGrid and agent",
+    "-today": "today's MiniGrid, our agent",
+}
 NEAR_0 = 0.1  # the paper's "near 0"
 SHORT = {"blocked-unlock-pickup": "BUP", "key-corridor": "KC", "obstructed-maze": "OM"}
 
 
 class Verdict(NamedTuple):
-    """holds: None if it cannot be judged from what was trained."""
+    """holds: None if what was trained leaves it open."""
 
     holds: bool | None
     numbers: str
@@ -35,8 +38,8 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """judge: from the curves of `parts`, and of those of `more` that there are, and the threshold.
-    A claim of several worlds is judged in each."""
+    """judge: from the curves of `parts`, plus any jobs in `more` that were trained, and the
+    threshold. A claim of several worlds is judged in each."""
 
     words: str
     where: str
@@ -98,8 +101,8 @@ def _more_stable(found: Found, threshold: float) -> Verdict:
 
 
 def _gap_interval(curves: Curves, one: str, other: str, draws: int = 200) -> Floats:
-    """Of the difference of two programs' gaps between quartiles, by drawing seeds anew; every fifth
-    point is enough for that."""
+    """95 % interval of the difference between two programs' gaps between quartiles: seeds are drawn
+    anew, and every fifth point is enough."""
     random, shown = np.random.default_rng(0), curves.smooth()[::5]
     drawn = []
     for program in (one, other):
@@ -114,8 +117,8 @@ def _gap_interval(curves: Curves, one: str, other: str, draws: int = 200) -> Flo
 def quantile_at(
     program: str, quantile: float, frames: float, tasks: Sequence[str], above: bool
 ) -> Callable[[Found, float], Verdict]:
-    """That quantile over the seeds, after so many frames, is above the threshold, or below it, on
-    each of these tasks, or on all."""
+    """Whether the quantile over the seeds after `frames` frames is above (or below) the threshold
+    on each of these tasks, or on all."""
 
     def judge(found: Found, threshold: float) -> Verdict:
         (curves,) = found.values()
@@ -225,16 +228,13 @@ def _addition(batch: int, rivals: Sequence[str] = ()) -> Callable[[Found, float]
         pairs = [(a, b) for a in ours.values() for b in theirs]
         wins = sum(_sooner(a, b) for a, b in pairs)
         losses = sum(_sooner(b, a) for a, b in pairs)
-        sets = [sorted(x, key=lambda b: b.median) for x in (list(ours.values()), theirs)]
-        told = [
-            f"{what} from {_told(x[0])} to {_told(x[-1])}"
-            for what, x in zip(("MR", "Teacher-Student"), sets, strict=True)
-        ]
-        open_ = len(pairs) - wins - losses
+        undecided = len(pairs) - wins - losses
+        could = (wins + undecided) / len(pairs) >= threshold
         return Verdict(
-            None if not wins + losses else wins / len(pairs) >= threshold,
+            None if could and undecided else could,
             f"faster in {wins} of {len(pairs)} pairs, slower in {losses}"
-            + f", {open_} undecided" * bool(open_) + f"; medians: {'; '.join(told)}",
+            + f", {undecided} undecided" * bool(undecided)
+            + f"; medians: MR {_medians(list(ours.values()))}; Teacher-Student {_medians(theirs)}",
         )  # fmt: skip
 
     return judge
@@ -245,10 +245,18 @@ def _sooner(a: Bar, b: Bar) -> bool:
     return a.median < (b.budget if np.isinf(b.median) else b.median)
 
 
-def _told(bar: Bar) -> str:
-    if np.isinf(bar.median):
-        return f"more than {bar.budget / 1e6:.1f}M ({bar.name})"
-    return f"{bar.median / 1e6:.1f}M ({bar.name})"
+def _medians(bars: Sequence[Bar]) -> str:
+    """The range of the medians that are known, and how many are not."""
+    known = sorted((b for b in bars if np.isfinite(b.median)), key=lambda b: b.median)
+    parts = []
+    if known:
+        ends = [known[0], known[-1]] if len(known) > 1 else known
+        parts.append(" to ".join(f"{b.median / 1e6:.1f}M ({b.name})" for b in ends))
+    late = [b for b in bars if np.isinf(b.median)]
+    if late:
+        budget = min(b.budget for b in late) / 1e6
+        parts.append(f"{len(late)} of {len(bars)} later than {budget:.0f}M")
+    return ", ".join(parts)
 
 
 PAPERS_TWO = ("Linreg gAmax", "Sampling gAmax")
@@ -356,7 +364,7 @@ def judge(found: Found) -> list[Judgement]:
             if all(part in found for part in needed):
                 more = [part for part in claim.more if part in found]
                 own = {part.removesuffix(suffix): shown(found[part]) for part in (*needed, *more)}
-                short = [name for name, curves in own.items() if curves.about["ended"] is None]
+                short = [part for part in needed if found[part].about["ended"] is None]
                 verdicts[world] = (
                     Verdict(None, f"not trained to the end: {', '.join(short)}")
                     if short
@@ -368,5 +376,5 @@ def judge(found: Found) -> list[Judgement]:
 
 
 def shown(curves: Curves) -> Curves:
-    """Of the nine tasks of ObstructedMaze the six that the paper shows."""
+    """The curves without the three ObstructedMaze tasks that the paper does not show."""
     return curves.of_tasks(SIX) if set(SIX) < set(curves.tasks.tolist()) else curves

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.paper.curves import Found
-from mastery.paper.experiments import CONVERTERS, ESTIMATORS
+from mastery.paper.experiments import CONVERTERS, ESTIMATORS, PARTS
 from mastery.paper.statistics import upper_median
 from mastery.programs.catalogue import Recipe
 
@@ -32,13 +32,6 @@ class Bar(NamedTuple):
 
 FAMILIES = {"MR": "#0072B2", "Teacher-Student": "#D55E00", "baseline": "#666666"}
 CENSORED = "runs that had not learned it by then"
-PARTS_BY_BATCH = {
-    "addition-64": 64,
-    "addition-128": 128,
-    "addition-128-long": 128,
-    "addition-1024": 1024,
-    "addition-1024-long": 1024,
-}
 _NICE = {"gamax": "gAmax", "gprop": "gProp"}
 
 
@@ -46,9 +39,10 @@ def configurations(found: Found) -> list[Bar]:
     """Every configuration of the addition experiment, as the paper has it and beside; of one that
     was trained twice, the longer job."""
     bars: dict[tuple[str, str], Bar] = {}
-    for part, batch in PARTS_BY_BATCH.items():
-        if part not in found:
+    for part in PARTS:
+        if not part.startswith("addition-") or part not in found:
             continue
+        batch = PARTS[part].settings["batch"]
         curves = found[part]
         for program, runs in curves.runs.items():
             times = np.where(np.isnan(curves.solved[runs]), np.inf, curves.solved[runs])

@@ -73,13 +73,6 @@ class Curves:
         cut = {name: getattr(self, name)[..., at] for name in (*_PER_TASK, "tasks")}
         return replace(self, **cut)
 
-    def of_runs(self, programs: Sequence[str], seeds: int) -> Curves:
-        """Only these programs, each with its first seeds."""
-        at = np.concatenate([self.runs[program][:seeds] for program in programs])
-        cut = {name: getattr(self, name)[at] for name in _PER_RUN}
-        cut |= {name: getattr(self, name)[:, at] for name in _PER_POINT}
-        return replace(self, **cut)
-
     def joined(self, other: Curves) -> Curves:
         """With the runs of another job of the same tasks and frames beside its own."""
         for name in ("tasks", "frames"):
@@ -101,6 +94,14 @@ _PER_POINT = ("returns", "probability", "share", "mastery")  # (points, runs, ta
 _PER_TASK = (*_PER_POINT, "sampled", "greedy")
 _PER_RUN = ("programs", "seeds", "sampled", "greedy", "solved")
 Found = Mapping[str, Curves]  # by the name of the job
+
+
+def with_baselines(found: Found, name: str) -> Curves:
+    """The curves of a job, with those of its baselines if both came equally far."""
+    own, beside = found[name], found.get(f"{name}-baselines")
+    if beside is None or not np.array_equal(own.frames, beside.frames):
+        return own
+    return own.joined(beside)
 
 
 def last_known(returns: Floats) -> Floats:

@@ -86,7 +86,8 @@ class Experiment:
     name: str
     where: str  # in the paper
     parts: tuple[Part, ...]
-    extra: bool = False  # not the paper's: only trained when it is named
+    extra: bool = False  # only trained when it is named
+    beside: tuple[str, ...] = ()  # jobs of others that its tables compare with
 
 
 def _both_worlds(
@@ -98,8 +99,8 @@ def _both_worlds(
         name,
         where,
         (
-            Part(name, curriculum or name, programs, preset="paper", seeds=30),
-            Part(f"{name}-baselines", curriculum or name, ("uniform",), preset="paper"),
+            Part(f"{name}-2018", curriculum or name, programs, preset="paper", seeds=30),
+            Part(f"{name}-2018-baselines", curriculum or name, ("uniform",), preset="paper"),
             Part(f"{name}-today", name, programs, seeds=30),
             Part(f"{name}-today-baselines", name, BASELINES),
         ),
@@ -176,10 +177,10 @@ def _apart(name: str, six: str, nine: str, frames: int) -> tuple[Part, ...]:
     for key, x in DIFFERENCES.items():
         if x.curriculum and six == nine:
             continue
-        then, later = (six, nine) if x.curriculum else (nine, six)
-        parts.append(part(f"without-{key}", then, "paper", x.later))
+        taken, added = (six, nine) if x.curriculum else (nine, six)
+        parts.append(part(f"2018-without-{key}", taken, "paper", x.later))
         if x.two_ways:
-            parts.append(part(f"2019-with-{key}", later, "paper-2019", x.then))
+            parts.append(part(f"2019-with-{key}", added, "paper-2019", x.then))
     return tuple(parts)
 
 
@@ -193,7 +194,12 @@ PLAIN = {
     "reward_scale": 1.0,
 }
 WIDE = {"envs": 512, "batch": 8192, "learning_rate": 1e-3}
-THREE = ("blocked-unlock-pickup", "key-corridor", "obstructed-maze")
+TITLES = {
+    "blocked-unlock-pickup": "BlockedUnlockPickup",
+    "key-corridor": "KeyCorridor",
+    "obstructed-maze": "ObstructedMaze",
+}
+THREE = tuple(TITLES)
 
 
 def _agents(name: str) -> tuple[Part, Part]:
@@ -257,7 +263,13 @@ ALL = (
                 frames=20_000_000,
                 chunk=10,
             ),
-            # what 40M examples leave open: the paper's two of Teacher-Student, and five of mr
+        ),
+    ),
+    Experiment(
+        "addition-long",
+        "section 6.2: what 40M examples leave open",
+        (
+            # the paper's two of Teacher-Student, and five of mr
             _addition(
                 "addition-1024-long",
                 SOME_TEACHER_STUDENT[1:],
@@ -279,6 +291,8 @@ ALL = (
                 chunk=100,
             ),
         ),
+        extra=True,
+        beside=("addition-128", "addition-1024", "addition-64"),
     ),
     Experiment(
         "ablation",
@@ -319,16 +333,28 @@ ALL = (
             *_apart("obstructed-maze", "obstructed-maze", "obstructed-maze-full", 5_000_000),
         ),
         extra=True,
+        beside=("key-corridor-2018", "obstructed-maze-2018"),
     ),
     Experiment(
         "agents",
         "not in the paper: who needs a curriculum",
         tuple(part for name in THREE for part in _agents(name)),
         extra=True,
+        beside=tuple(
+            f"{name}-{world}{rest}"
+            for name in THREE
+            for world in ("2018", "today")
+            for rest in ("", "-baselines")
+        ),
     ),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in ALL}
 PARTS = {part.name: part for experiment in ALL for part in experiment.parts}
+
+
+def shown_beside(names: list[str]) -> list[str]:
+    """The jobs that the tables of these experiments compare with."""
+    return [job for name in names if name in EXPERIMENTS for job in EXPERIMENTS[name].beside]
 
 
 def chosen(names: list[str]) -> list[Part]:

@@ -10,12 +10,19 @@ import numpy as np
 from mastery.curriculum import Curriculum
 from mastery.page.assemble import write
 from mastery.page.data import NO_PROGRESS, Entry, document, span_of, what
-from mastery.paper.curves import Curves, Found
+from mastery.paper.curves import Curves, Found, with_baselines
 from mastery.training.loops.loop import SCORES
 
 
 def write_interactive(found: Found, path: Path) -> None:
-    """All jobs as one file."""
+    """All jobs as one file; baselines beside the job they belong to."""
+    whole = {name: with_baselines(found, name) for name in found}
+    found = {
+        name: kept
+        for name, kept in whole.items()
+        if not name.endswith("-baselines")
+        or len(whole.get(name.removesuffix("-baselines"), kept).seeds) <= len(kept.seeds)
+    }
     entries = [kept_entry(name, kept) for name, kept in found.items()]
     write(path, "The paper, reproduced", entries, [kept_curves(kept) for kept in found.values()])
 

@@ -34,7 +34,7 @@ Row = dict[str, Cell]  # by program
 
 
 def measure(
-    curves: Curves, tasks: Sequence[str], programs: Sequence[str], seeds: int, frames: float
+    curves: Curves, tasks: Sequence[str], programs: Sequence[str], frames: float = np.inf
 ) -> Row:
     """These programs on these tasks, as they stand after so many frames."""
     own = curves.of_tasks(tasks or curves.tasks.tolist())
@@ -43,7 +43,7 @@ def measure(
     found = {}
     for program in programs:
         if program in own.runs:
-            runs = own.runs[program][:seeds]
+            runs = own.runs[program]
             good = median_time(first_time(x, shown[:, runs].mean(2), GOOD))
             learned = int((shown[-1, runs].min(1) > LEARNED).sum())
             stopped = own.about["ended"] is None
@@ -61,9 +61,11 @@ APART = {
 def apart(found: Found) -> dict[str, dict[str, Row]]:
     """By curriculum and world: 2018, then without each difference, 2019, then with each. What was
     not trained has an empty row."""
-    without = {f"-without-{key}": f"2018 with {d.later_words}" for key, d in DIFFERENCES.items()}
+    without = {
+        f"-2018-without-{key}": f"2018 with {d.later_words}" for key, d in DIFFERENCES.items()
+    }
     added = {f"-2019-with-{key}": f"2019 with {d.then_words}" for key, d in DIFFERENCES.items()}
-    names = {"": "2018", **without, "-2019": "2019", **added}
+    names = {"-2018": "2018", **without, "-2019": "2019", **added}
     curricula = [curriculum for curriculum in APART if f"{curriculum}-2019" in found]
     endings = [ending for ending in names if any(c + ending in found for c in curricula)]
     tables: dict[str, dict[str, Row]] = {}
@@ -73,14 +75,13 @@ def apart(found: Found) -> dict[str, dict[str, Row]]:
         rows: dict[str, Row] = {names[ending]: {} for ending in endings}
         for ending in endings:
             if curriculum + ending in found:
-                own = measure(found[curriculum + ending], tasks, PAIR, 10, frames)
-                rows[names[ending]] = own
+                rows[names[ending]] = measure(found[curriculum + ending], tasks, PAIR, frames)
         tables[title] = rows
     return tables
 
 
 AGENTS = {
-    "": "of 2018, in its MiniGrid",
+    "-2018": "of 2018, in its MiniGrid",
     "-plain": "plain",
     "-today": "our default",
     "-wide": "our default, 512 environments",
@@ -102,7 +103,7 @@ def agents(found: Found) -> dict[str, dict[str, Row]]:
             row: Row = {}
             for part in (curriculum + ending, f"{curriculum}{ending}-baselines"):
                 if part in found:
-                    row |= measure(found[part], tasks, (*PAIR, "uniform"), 30, np.inf)
+                    row |= measure(found[part], tasks, (*PAIR, "uniform"))
             if row:
                 rows[agent] = row
         if "plain" in rows:

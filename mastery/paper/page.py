@@ -22,8 +22,8 @@ from mastery.errors import MasteryError
 from mastery.paper import claims, curves, learned
 from mastery.paper.claims import WORLDS, shown
 from mastery.paper.configurations import configurations
-from mastery.paper.curves import Curves, Found
-from mastery.paper.experiments import EXPERIMENTS, PARTS, SMALL, THREE
+from mastery.paper.curves import Curves, Found, with_baselines
+from mastery.paper.experiments import EXPERIMENTS, PARTS, SMALL, THREE, TITLES
 from mastery.paper.interactive import write_interactive
 from mastery.paper.learned import GOOD, LEARNED
 from mastery.paper.statistics import (
@@ -38,14 +38,8 @@ from mastery.simulation.page import PAGE, section
 
 DATA = Path(__file__).parent / "data"  # the curves that ship
 ONE_SIDED = ("target", "sequential")  # these do not train on every task all the time
-TITLES = {
-    "blocked-unlock-pickup": "BlockedUnlockPickup",
-    "key-corridor": "KeyCorridor",
-    "obstructed-maze": "ObstructedMaze",
-}
-SHORT_WORLDS = {"": "2018", "-today": "today"}
 INTERACTIVE = "interactive.html"
-WORDS = {True: "reproduced", False: "**not** reproduced", None: "cannot be judged"}
+WORDS = {True: "reproduced", False: "**not** reproduced", None: "open"}
 
 
 @dataclass(frozen=True)
@@ -157,7 +151,7 @@ def draw(found: Found, folder: Path) -> list[str]:
         f.write(figure, folder / name)
         drawn.append(name)
 
-    for suffix, world in SHORT_WORLDS.items():
+    for suffix, world in ((ending, ending[1:]) for ending in WORLDS):
         own = {name: found[name + suffix] for name in THREE if name + suffix in found}
         by = f", {world}"
         for name, c in own.items():
@@ -185,7 +179,7 @@ def draw(found: Found, folder: Path) -> list[str]:
             title = f"What was trained on: probabilities, mean over seeds{by}"
             write(f"probabilities{suffix}", f.probabilities(pairs, title))
         if own:
-            named = {TITLES[name]: with_baselines(found, name + suffix) for name in own}
+            named = {TITLES[name]: shown(with_baselines(found, name + suffix)) for name in own}
             write(f"programs{suffix}", f.means(named, f"All programs{by}"))
     for name, tables, title in (
         ("apart", learned.apart(found), "The world of 2018, taken apart"),
@@ -209,14 +203,6 @@ def draw(found: Found, folder: Path) -> list[str]:
         what = "mean return over tasks and frames: interquartile mean, 95 % interval, and each run"
         write("ablation", f.dots(rows, what, "The mastering-rate program, changed", "mr"))
     return drawn
-
-
-def with_baselines(found: Found, name: str) -> Curves:
-    """The curves of a job, with those of its baselines if both came equally far."""
-    own, beside = shown(found[name]), found.get(f"{name}-baselines")
-    if beside is None or not np.array_equal(own.frames, beside.frames):
-        return own
-    return own.joined(shown(beside))
 
 
 def _claims(found: Found) -> list[Section]:
@@ -262,11 +248,11 @@ def _area(c: Curves, program: str) -> Estimate:
 
 def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
     sections = []
-    for suffix, world in SHORT_WORLDS.items():
+    for suffix, world in ((ending, ending[1:]) for ending in WORLDS):
         for name in THREE:
             if name + suffix not in found:
                 continue
-            c = with_baselines(found, name + suffix)
+            c = shown(with_baselines(found, name + suffix))
             own = tuple(
                 p for p in pictures if p in (f"{name}{suffix}-teachers", f"{name}{suffix}-mr")
             )
@@ -297,7 +283,8 @@ def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
             sections.append(
                 Section(
                     f"{TITLES[name]}, {world}",
-                    f"{EXPERIMENTS[name].where}. {len(c.seeds)} runs of {c.frames[-1]:,} frames. "
+                    f"{EXPERIMENTS[name].where}. {_left_out(found, name + suffix, c)}"
+                    f"{len(c.seeds)} runs of {c.frames[-1]:,} frames. "
                     "Area and return: interquartile mean over seeds "
                     "(and tasks) with its 95 % interval. Return at the end: an evaluation on fresh "
                     f"levels, actions drawn from the policy. Frames to {GOOD}: median over seeds, "
@@ -320,6 +307,15 @@ def _millions(time: Estimate, end: int) -> str:
     return f"{one(time.value)} ({one(time.low)} … {one(time.high)})"
 
 
+def _left_out(found: Found, name: str, shown: Curves) -> str:
+    """What was trained beside a job and cannot be shown with it."""
+    rest = found.get(f"{name}-baselines")
+    if rest is None or set(rest.runs) <= set(shown.runs):
+        return ""
+    names = ", ".join(f"`{program}`" for program in rest.runs)
+    return f"Not shown: {names}, stopped after {rest.frames[-1] / 1e6:.1f}M frames. "
+
+
 def _apart(found: Found, pictures: Sequence[str]) -> list[Section]:
     tables = learned.apart(found)
     if not tables:
@@ -332,10 +328,15 @@ def _apart(found: Found, pictures: Sequence[str]) -> list[Section]:
             for row, cells in rows.items():
                 cell = panel.get(row, {}).get(program)
                 cells.append("–" if cell is None else _learned(cell))
+    ends = {
+        title: max(cell.frames for row in panel.values() for cell in row.values())
+        for title, panel in tables.items()
+    }
+    after = " and ".join(f"{n / 1e6:.0f}M ({title})" for title, n in ends.items())
     text = (
-        f"Runs with more than {LEARNED} on each of these tasks at the end of 8M frames "
-        "(KeyCorridor) or 5M (ObstructedMaze), ten seeds each; – not trained. 2019: today's "
-        "MiniGrid with the authors' agent of 2019 and six tasks, the reproduction that failed."
+        f"Runs with more than {LEARNED} on each of these tasks after {after} frames; – not "
+        "trained. 2019: today's MiniGrid with the authors' agent of 2019 and six tasks, the "
+        "reproduction that failed."
     )
     own = tuple(p for p in pictures if p == "apart")
     return [Section("The world of 2018, taken apart", text, own, Table(head, list(rows.values())))]
