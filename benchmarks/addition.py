@@ -25,8 +25,8 @@ from training import ours  # type: ignore[import-not-found]
 
 from mastery import Curriculum
 from mastery.learners.addition import Settings
+from mastery.training.devices import use_cores
 from mastery.training.job import Job
-from mastery.training.machine import use_cores
 
 PEERS = Path(__file__).parent / "peers"
 

@@ -43,9 +43,9 @@ from mastery import Curriculum
 from mastery.learners.ppo import Settings
 from mastery.paper.interactive import write_interactive
 from mastery.paper.page import DATA, read_curves
+from mastery.rundir.metrics import Metrics
 from mastery.rundir.store import Store
 from mastery.training.job import Job
-from mastery.training.loops.loop import Metrics
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-background-networking "
@@ -55,7 +55,7 @@ RATE = 1.6  # points a second that are written without training
 TRAIN = """
 import sys
 from mastery import Curriculum
-from mastery.training.machine import prepare
+from mastery.training.devices import prepare
 from mastery.learners.ppo import Settings
 from mastery.training.job import Job
 from mastery.training.train import train
@@ -185,14 +185,15 @@ def at_a_fixed_rate(folder: Path, points: int, seconds: int = 30) -> tuple[str, 
 
 def write_point(store: Store, point: int) -> None:
     random = np.random.default_rng(point)
-    shape = (1, len(store.job.runs), len(store.job.curriculum))
+    job = Job.from_dict(store.description)
+    shape = (1, len(job.runs), len(job.curriculum))
     probability = random.dirichlet(np.ones(shape[2]), shape[:2])
     episodes = random.poisson(2, shape)
     metrics = Metrics(
         probability, random.uniform(size=shape), episodes, random.uniform(size=shape) * episodes,
         np.round(128 * probability).astype(int), progress=random.normal(0, 1e-3, shape),
     )  # fmt: skip
-    store.record(point * store.job.chunk, point / RATE, metrics)
+    store.record(point * job.chunk, point / RATE, metrics)
 
 
 def start_server(folder: Path) -> subprocess.Popen[str]:

@@ -36,9 +36,9 @@ import numpy as np
 from mastery import Curriculum, Task
 from mastery.learners import ppo
 from mastery.minigrid.editions import find_edition
+from mastery.training.devices import use_cores
 from mastery.training.job import Job
 from mastery.training.loops.compiled import each_run, in_turn
-from mastery.training.machine import use_cores
 from mastery.training.train import train
 
 PEER = Path(__file__).parent / "peers" / "torch_ac_unlock.py"

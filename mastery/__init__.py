@@ -1,17 +1,18 @@
 """mastery decides what your learner trains on next.
 
 curriculum = mastery.Curriculum.load("key-corridor")
-teacher = mastery.Teacher(curriculum, program="mr", seed=0)
+teacher = mastery.Teacher(curriculum, mastery.programs.mr(), seed=0)
 task = teacher.sample()
 teacher.update({task: 0.4})
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from mastery.curriculum import Curriculum
-from mastery.curriculum.task import Task
+from mastery import programs
+from mastery.curriculum import Curriculum, Task
 from mastery.errors import (
     CheckpointError,
     CurriculumError,
@@ -26,7 +27,10 @@ from mastery.programs.program import Program, ProgramLike
 from mastery.teacher import Teacher
 
 if TYPE_CHECKING:
+    from mastery.simulation.simulate import simulate
     from mastery.training.agent import load_agent
+    from mastery.training.job import Job
+    from mastery.training.train import resume, train
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,6 +38,7 @@ __all__ = [
     "Curriculum",
     "CurriculumError",
     "Explanation",
+    "Job",
     "MasteryError",
     "Program",
     "ProgramError",
@@ -44,17 +49,27 @@ __all__ = [
     "Teacher",
     "check_program",
     "load_agent",
+    "programs",
+    "resume",
+    "simulate",
+    "train",
 ]
+# imported when they are asked for: all but the first need JAX
+_WHERE = {
+    "simulate": "simulation.simulate",
+    "load_agent": "training.agent",
+    "Job": "training.job",
+    "resume": "training.train",
+    "train": "training.train",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """What needs JAX is imported when it is asked for."""
-    if name != "load_agent":
+    if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from mastery.training.agent import load_agent
+        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name not in ("jax", "equinox", "optax"):
             raise
-        raise MasteryError("load_agent needs JAX: pip install 'mastery[train]'") from None
-    return load_agent
+        raise MasteryError(f"{name} needs JAX: pip install 'mastery[train]'") from None

@@ -36,8 +36,7 @@ import sys, mastery
 teacher = mastery.Teacher(mastery.Curriculum.load("key-corridor"), seed=0)
 teacher.update({teacher.sample(): 0.4})
 print(teacher.explain())
-from mastery.simulation.simulate import simulate
-print(simulate(teacher.curriculum, ["mr"], seeds=1, steps=20)[0].budget)
+print(mastery.simulate(teacher.curriculum, ["mr"], seeds=1, steps=20)[0].budget)
 foreign = {m.split(".")[0] for m in sys.modules} & {"jax", "typer", "rich", "scipy", "networkx"}
 assert not foreign, foreign
 """

@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 
 from mastery.drawing.pictures import bar
-from mastery.training.loops.loop import SCORES
+from mastery.rundir.metrics import SCORES
 
 if TYPE_CHECKING:
     from mastery.training.train import Progress as State

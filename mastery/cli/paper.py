@@ -130,7 +130,7 @@ def paper_command(
 
 def _one_by_one(parts: list[Part], out: Path, options: dict[str, Any]) -> Ends:
     from mastery.paper.run import cores_for, run
-    from mastery.training.machine import cores, prepare
+    from mastery.training.devices import cores, prepare
 
     devices = cores()
     if len(parts) == 1:

@@ -142,7 +142,7 @@ def train_command(
         return
     check_place(report)
     with with_jax():
-        from mastery.training.machine import prepare
+        from mastery.training.devices import prepare
         from mastery.training.train import resume as resume_job
         from mastery.training.train import train
     command = shlex.join(["mastery", *sys.argv[1:]])
@@ -154,7 +154,7 @@ def train_command(
     }
     if resume is not None:
         _check_resume(context)
-        from mastery.rundir.store import read_job
+        from mastery.training.job import read_job
 
         job = read_job(resume)
         frames = _budget(job.settings.unit, frames, examples)

@@ -11,8 +11,8 @@
     update        all of that, once; a time-step of a teacher
 
 Nothing here knows of more than one run: `jax.vmap` over `begin` and `update` makes it many. Other
-environments than our own MiniGrid are played in `mastery.training.loops.gymnasium`; what they show goes
-through the same functions from `segments` on.
+environments are played in `mastery.training.loops.gymnasium`; what they show goes through the same
+functions from `segments` on.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ The engine under it is a few functions over arrays, for loops that are compiled 
     rendering   render(): pictures
     planner     plan(): a solution of a level
     play        whole episodes, as pictures and GIFs
-    package     levels to and from the `minigrid` package
-    vector      make_vec(): the engine as Gymnasium sees it (single: one environment of it)
+    exchange    levels to and from the `minigrid` package
+    vector      make_vec(): the engine as Gymnasium sees it
+    environment make(): one environment of it
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _WHERE = {
     "State": "state",
     "act": "rules",
     "decode": "vision",
-    "from_package": "package",
+    "from_package": "exchange",
     "generate": "levels",
-    "make": "single",
+    "make": "environment",
     "make_vec": "vector",
     "observe": "vision",
     "plan": "planner",
@@ -53,7 +54,7 @@ _WHERE = {
     "seen_cells": "vision",
     "start": "state",
     "step": "engine",
-    "to_package": "package",
+    "to_package": "exchange",
 }
 __all__ = ["NAMES", "TASKS", "task_id", *_WHERE]
 

@@ -33,8 +33,8 @@ from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
 from mastery.programs.catalogue import Recipe
 from mastery.rundir.database import is_training, open_database, read_text, total_frames
+from mastery.rundir.metrics import SCORES
 from mastery.rundir.results import Curves, has_progress, read_curves, read_solved
-from mastery.training.loops.loop import SCORES
 
 POINTS = 240  # of a curve; more cannot be told apart
 FEWEST = 24  # of a curve, however many there are

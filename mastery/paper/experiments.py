@@ -1,7 +1,7 @@
 """What the paper trains, and what we add to it.
 
-An experiment is one or several jobs (`mastery.training.job`). Figures and sections are the paper's; its
-pictures carry no numbers, so they are called by what they show.
+An experiment is one or several jobs (`mastery.training.job`). Figures and sections are the paper's;
+its pictures carry no numbers, so they are called by what they show.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from mastery.curriculum import Curriculum
 from mastery.page.assemble import write
 from mastery.page.data import NO_PROGRESS, Entry, document, span_of, what
 from mastery.paper.curves import Curves, Found, with_baselines
-from mastery.training.loops.loop import SCORES
+from mastery.rundir.metrics import SCORES
 
 
 def write_interactive(found: Found, path: Path) -> None:

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from mastery.errors import MasteryError
 from mastery.paper.experiments import PARTS, Part
 from mastery.paper.run import check_same, cores_for, run_part
+from mastery.training.devices import accelerated, cores, prepare
 from mastery.training.job import Job
-from mastery.training.machine import accelerated, cores, prepare
 from mastery.training.signals import held, interrupts, release
 from mastery.training.train import Outcome, Progress
 

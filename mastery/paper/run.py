@@ -17,8 +17,7 @@ from mastery.errors import MasteryError
 from mastery.paper import curves
 from mastery.paper.experiments import Part
 from mastery.rundir.results import load_results
-from mastery.rundir.store import read_job
-from mastery.training.job import Job
+from mastery.training.job import Job, read_job
 from mastery.training.train import Outcome, Report, resume, train
 
 

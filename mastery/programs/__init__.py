@@ -1,1 +1,50 @@
-"""Programs: what to train on next, given the returns so far."""
+"""Programs: what to train on next, given the returns so far.
+
+    mastery.Teacher(curriculum, mastery.programs.mr(delta=0.8))
+
+In the order data flows:
+
+    progress       returns → learning progress β
+    attention      progress and mastery → attention (equation 1)
+    graph          sums and minima along the edges (equations 2 and 3)
+    distribution   attention → probabilities, and drawing from them
+    program        the three together, as pure functions
+    step           one time-step of teaching
+    catalogue      programs by name, and their settings: Recipe
+    named          the same as functions: mr(), gprop_linreg(), …
+    side_by_side   several programs in one `jax.vmap`
+    check          what a program of your own must satisfy
+    states         a program's state as a tree of arrays
+"""
+
+from mastery.programs.named import (
+    boltzmann_window,
+    competence,
+    exp3s,
+    gamax_linreg,
+    gamax_online,
+    gamax_window,
+    gprop_linreg,
+    mr,
+    naive,
+    sampling,
+    sequential,
+    target,
+    uniform,
+)
+
+__all__ = [
+    "boltzmann_window",
+    "competence",
+    "exp3s",
+    "gamax_linreg",
+    "gamax_online",
+    "gamax_window",
+    "gprop_linreg",
+    "mr",
+    "naive",
+    "sampling",
+    "sequential",
+    "target",
+    "uniform",
+]

@@ -25,7 +25,7 @@ from mastery.rundir.database import (
     read_description,
     total_frames,
 )
-from mastery.training.loops.loop import POLICIES, SCORES
+from mastery.rundir.metrics import POLICIES, SCORES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -16,19 +16,19 @@ import json
 import shlex
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mastery import checkpoint
+from mastery.curriculum import Curriculum
 from mastery.errors import CheckpointError, MasteryError
 from mastery.rundir.database import FORMAT, open_database, read_description
-from mastery.training.job import Job
-from mastery.training.loops.loop import POLICIES, Evaluation, Metrics
-from mastery.training.machine import hardware, versions
+from mastery.rundir.machine import hardware, versions
+from mastery.rundir.metrics import POLICIES, Evaluation, Metrics
 
 KIND = "mastery.runs"  # of the checkpoints; never to change, or old ones cannot be read
 KEEP = 2  # checkpoints
@@ -53,14 +53,23 @@ CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 """
 
 
-def read_job(directory: str | Path) -> Job:
-    """The job of a run directory."""
-    with open_database(Path(directory)) as db:
-        return Job.from_dict(read_description(Path(directory), db)[0])
+class Job(Protocol):
+    """What a run directory needs to know of a job; `mastery.training.job.Job` is one."""
+
+    @property
+    def curriculum(self) -> Curriculum: ...
+
+    @property
+    def runs(self) -> Sequence[Any]: ...  # each with a label, a program, a seed and changes
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 class Store:
-    """A run directory in the hands of the one process that trains."""
+    """A run directory in the hands of the one process that trains.
+
+    description: the job as plain data, what its `to_dict` gave.
+    """
 
     def __init__(self, directory: str | Path, job: Job | None = None) -> None:
         """Make a run directory for a job, or open the one that is there."""
@@ -81,7 +90,7 @@ class Store:
                 self._db.execute("PRAGMA synchronous = FULL")
                 if job is not None:
                     self._create(job)
-                self.job = Job.from_dict(read_description(self.directory, self._db)[0])
+                self.description = read_description(self.directory, self._db)[0]
                 self._upgrade()
             except BaseException:
                 self._lock.close()
@@ -114,7 +123,7 @@ class Store:
         """The same job with another end."""
         with self._transaction() as db:
             db.execute("UPDATE job SET job = ?, ended = NULL", (json.dumps(job.to_dict()),))
-        self.job = job
+        self.description = job.to_dict()
 
     @property
     def ended(self) -> str | None:
@@ -162,7 +171,7 @@ class Store:
             name = f"{step:012d}.ckpt"
             checkpoint.write(self.directory / "checkpoints" / name, KIND, {"step": step}, arrays)
         with self._transaction() as db:
-            frames = step * self.job.frames_of_update
+            frames = step * int(self.description["per_update"])
             db.execute("INSERT INTO chunks VALUES (?, ?, ?)", (step, frames, seconds))
             db.executemany(
                 "INSERT INTO training VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _training(step, metrics)
@@ -176,7 +185,7 @@ class Store:
                 db.executemany(
                     "INSERT OR IGNORE INTO solved VALUES (?, ?, ?)",
                     [
-                        (step, run, int(updates) * self.job.frames_of_update)
+                        (step, run, int(updates) * int(self.description["per_update"]))
                         for run, updates in enumerate(metrics.solved[-1])
                         if updates
                     ],
@@ -232,7 +241,8 @@ class Store:
 
     def recent(self, chunks: int) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """The `totals` of the last chunks."""
-        shape = (-1, len(self.job.runs), len(self.job.curriculum))
+        counts = "SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM tasks)"
+        shape = (-1, *self._db.execute(counts).fetchone())
         rows = self._db.execute(
             "SELECT episodes, return FROM training WHERE step IN "
             "(SELECT step FROM chunks ORDER BY step DESC LIMIT ?) ORDER BY step, run, task",

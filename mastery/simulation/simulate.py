@@ -31,6 +31,7 @@ from mastery.programs.catalogue import Recipe
 from mastery.programs.check import check_fits
 from mastery.programs.distribution import cumulative, draw
 from mastery.programs.program import ProgramLike
+from mastery.programs.step import mean_returns, teaching_step
 
 Array = Any  # a NumPy or a JAX array
 
@@ -91,6 +92,7 @@ class _Carry(NamedTuple):
     """One run at a time-step."""
 
     state: Any  # the program's
+    probabilities: Array  # (N,): of the tasks in this time-step
     skill: Array  # (N,)
     t: Array  # () int32
     mastered_at: Array  # () int32: 0 until every task is mastered
@@ -237,16 +239,17 @@ def _world(curriculum: Curriculum, learner: Learner, efforts: NDArray[np.float64
 
 def _step(program: Any, world: _World, carry: _Carry, luck: Array, noise: Array) -> _Carry:
     """One time-step of one run. luck (2, episodes): which tasks, and which episodes succeed."""
-    state, x, t, mastered_at, spent = carry
+    state, probabilities, x, t, mastered_at, spent = carry
     xp = x.__array_namespace__()
-    drawn = draw(cumulative(program.distribution(state)), luck[0])
+    drawn = draw(cumulative(probabilities), luck[0])
     picked = (drawn[:, None] == xp.arange(x.shape[0])).astype(x.dtype)  # (episodes, N)
     episodes = picked.sum(axis=0)
 
     success = (luck[1] < x[drawn]).astype(x.dtype)
     score = world.noise * success + (1 - world.noise) * x[drawn]
-    mean = (picked * score[:, None]).sum(axis=0) / xp.maximum(episodes, 1)
-    state = program.observe(state, world.low + world.span * mean, episodes > 0, noise)
+    mean = mean_returns((picked * score[:, None]).sum(axis=0), episodes)
+    returns = world.low + world.span * mean
+    state, following = teaching_step(program, state, returns, episodes, noise)
 
     through = xp.exp(world.before @ xp.log(xp.maximum(x, 1e-30)))  # Π x_p
     ready = world.leak + (1 - world.leak) * through
@@ -259,14 +262,18 @@ def _step(program: Any, world: _World, carry: _Carry, luck: Array, noise: Array)
     t = t + 1
     now = busy & (x >= world.mastered).all()
     spent = spent + (kind * episodes).sum(axis=-1) * busy
-    return _Carry(state, x, t, xp.where(now, t, mastered_at), spent)
+    following = following.astype(probabilities.dtype)
+    return _Carry(state, following, x, t, xp.where(now, t, mastered_at), spent)
 
 
 def _start(program: Any, noise: Array) -> _Carry:
     xp = noise.__array_namespace__()
     zero = xp.zeros((), dtype=xp.int32)
     nothing = xp.zeros_like(noise[0])
-    return _Carry(program.init(noise), nothing, zero, zero + 0, xp.zeros(3, dtype=nothing.dtype))
+    state = program.init(noise)
+    probabilities = xp.asarray(program.distribution(state)).astype(nothing.dtype)
+    spent = xp.zeros(3, dtype=nothing.dtype)
+    return _Carry(state, probabilities, nothing, zero, zero + 0, spent)
 
 
 class _Luck:
@@ -301,7 +308,7 @@ def _numpy_chunks(
         for i, luck in enumerate(lucks):
             for u, noise in zip(*luck.chunk(length), strict=True):
                 carries[i] = _step(program, world, carries[i], u, noise)
-        last: list[Any] = [np.stack([c[k] for c in carries]) for k in range(1, 5)]
+        last: list[Any] = [np.stack(x) for x in list(zip(*carries, strict=True))[1:]]
         carry = _Carry(None, *last)
         yield carry
         if carry.mastered_at.all():

@@ -25,8 +25,8 @@ from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, choose
 from mastery.minigrid.editions import TODAY, find_edition
 from mastery.rundir.database import open_database
-from mastery.rundir.store import KIND, read_job
-from mastery.training.job import Job, Run, digits_of
+from mastery.rundir.store import KIND
+from mastery.training.job import Job, Run, digits_of, read_job
 from mastery.training.loops.named_arrays import named
 
 

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from mastery.curriculum import Curriculum
@@ -13,6 +14,7 @@ from mastery.errors import MasteryError, did_you_mean
 from mastery.learners import addition, ppo
 from mastery.minigrid.tasks import NAMES, task_id
 from mastery.programs.catalogue import Recipe
+from mastery.rundir.database import open_database, read_description
 
 # what a curriculum's tasks are, and the module that learns them
 LEARNERS: dict[str, Any] = {"minigrid": ppo, "gymnasium": ppo, "addition": addition}
@@ -173,6 +175,12 @@ class Job:
                 "variants": tuple(data["variants"]),
             }
         )
+
+
+def read_job(directory: str | Path) -> Job:
+    """The job of a run directory."""
+    with open_database(Path(directory)) as db:
+        return Job.from_dict(read_description(Path(directory), db)[0])
 
 
 def _environments(curriculum: Curriculum) -> str:

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError
+from mastery.rundir.machine import hardware, versions
+from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import RECENT
 from mastery.rundir.store import Store, check_new, totals
 from mastery.training.job import Job
-from mastery.training.loops.loop import Loop, Metrics
-from mastery.training.machine import hardware, versions
+from mastery.training.loops.loop import Loop
 from mastery.training.signals import interrupts
 
 CHECKPOINT_SECONDS = 30.0
@@ -70,7 +71,7 @@ def train(
     check_new(Path(directory))
     loop = make_loop(job)  # refuses what cannot be trained before anything is written
     with Store(directory, job) as store:
-        return _train(store, loop, command, minutes, report, note, checkpoint_seconds)
+        return _train(store, job, loop, command, minutes, report, note, checkpoint_seconds)
 
 
 def resume(
@@ -90,30 +91,31 @@ def resume(
     have changed, which is noted, digits may differ from those of the uninterrupted job.
     """
     with Store(directory) as store:
-        changed = dataclasses.replace(store.job, frames=frames or store.job.frames)
-        if changed.updates != store.job.updates:
+        job = Job.from_dict(store.description)
+        changed = dataclasses.replace(job, frames=frames or job.frames)
+        if changed.updates != job.updates:
             done = store.step
             if changed.updates < done:
                 raise MasteryError(
-                    f"{directory} has trained {done * store.job.frames_of_update:,} "
-                    f"{store.job.settings.unit} already; give more than that"
+                    f"{directory} has trained {done * job.frames_of_update:,} "
+                    f"{job.settings.unit} already; give more than that"
                 )
             store.change(changed)
         if store.ended is not None:
             return Outcome(store.directory, store.step, store.ended, False)
-        _check_place(store, elsewhere)
-        loop = make_loop(store.job)
-        return _train(store, loop, command, minutes, report, note, checkpoint_seconds)
+        _check_place(store, changed, elsewhere)
+        loop = make_loop(changed)
+        return _train(store, changed, loop, command, minutes, report, note, checkpoint_seconds)
 
 
-def _check_place(store: Store, elsewhere: bool) -> None:
+def _check_place(store: Store, job: Job, elsewhere: bool) -> None:
     """Bit for bit needs the same device and the same versions."""
     before = store.last_hardware()
     if before is None:
         return
     here = hardware()
     other = [n for n in ("device", "machine", "processor") if before.get(n) != here[n]]
-    if _layout(store.job, before) != _layout(store.job, here):
+    if _layout(job, before) != _layout(job, here):
         other.append("devices")
     if other and not elsewhere:
         differ = ", ".join(f"{name} {before.get(name)!r}, here {here[name]!r}" for name in other)
@@ -162,6 +164,7 @@ def make_loop(job: Job) -> Loop:
 
 def _train(
     store: Store,
+    job: Job,
     loop: Loop,
     command: str,
     minutes: float | None,
@@ -169,7 +172,6 @@ def _train(
     note: Note | None,
     checkpoint_seconds: float,
 ) -> Outcome:
-    job = store.job
     step, arrays = store.rewind()
     if note is not None:
         for text in store.notes:

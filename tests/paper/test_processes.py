@@ -85,8 +85,8 @@ def test_as_many_cores_as_before_where_they_share_a_run(tmp_path, monkeypatch, s
     list(together.together([part], tmp_path, 4, print, scale=0.01))
     assert started == [("addition-64", 1)]
     alone = []
-    monkeypatch.setattr("mastery.training.machine.cores", lambda: 8)
-    monkeypatch.setattr("mastery.training.machine.prepare", alone.append)
+    monkeypatch.setattr("mastery.training.devices.cores", lambda: 8)
+    monkeypatch.setattr("mastery.training.devices.prepare", alone.append)
     monkeypatch.setattr("mastery.paper.run.run", lambda *given, **options: ())
     for folder in (tmp_path, tmp_path / "new"):
         list(_one_by_one([part], folder, {"scale": 0.01}))

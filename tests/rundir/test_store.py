@@ -8,10 +8,10 @@ import pytest
 from mastery import CheckpointError, Curriculum, MasteryError
 from mastery.learners.ppo import Settings
 from mastery.rundir.database import open_database
+from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import load_results, read_curves
-from mastery.rundir.store import Store, read_job
-from mastery.training.job import Job
-from mastery.training.loops.loop import Metrics
+from mastery.rundir.store import Store
+from mastery.training.job import Job, read_job
 from mastery.training.train import resume, train
 
 JOB = Job(

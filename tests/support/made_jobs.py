@@ -4,9 +4,9 @@ import numpy as np
 
 from mastery import Curriculum, Task
 from mastery.learners.ppo import Settings
+from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.rundir.store import Store
 from mastery.training.job import Job
-from mastery.training.loops.loop import Evaluation, Metrics
 
 ENV = {"env": "MiniGrid-Unlock-v0"}
 
@@ -46,7 +46,7 @@ def make_job(curriculum=None, programs=("mr", "uniform"), seeds=3, points=24, **
 
 def add_point(store, point, points, random, progress=True, ended=None):
     """One more chunk: every task rises in its turn; in some points a task is not played."""
-    job = store.job
+    job = Job.from_dict(store.description)
     shape = (len(job.runs), len(job.curriculum))
     late = np.arange(shape[1]) / shape[1]
     skill = np.clip(1.6 * point / points - 0.8 * late + random.normal(0, 0.05, shape), 0, 1)

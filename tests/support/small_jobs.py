@@ -6,9 +6,9 @@ import numpy as np
 from mastery import Curriculum, Task
 from mastery.learners.ppo import Settings
 from mastery.minigrid import NAMES
+from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.rundir.store import Store
 from mastery.training.job import Job
-from mastery.training.loops.loop import Evaluation, Metrics
 
 
 def curriculum(names):

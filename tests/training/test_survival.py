@@ -21,8 +21,7 @@ import pytest
 
 from mastery import Curriculum, MasteryError
 from mastery.rundir.results import load_results
-from mastery.rundir.store import read_job
-from mastery.training.job import Job
+from mastery.training.job import Job, read_job
 from mastery.training.train import resume, train
 
 CURRICULUM = Curriculum.load("blocked-unlock-pickup")

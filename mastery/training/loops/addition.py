@@ -16,7 +16,8 @@ import numpy as np
 from jax import lax
 
 from mastery.learners import addition
-from mastery.learners.addition import FOR_TEACHER, FOR_VALIDATION, Learner, Settings
+from mastery.learners.addition import FOR_TEACHER, FOR_VALIDATION, PARTS, Learner, Settings
+from mastery.rundir.metrics import Evaluation
 from mastery.training.job import Job, digits_of
 from mastery.training.loops.compiled import (
     CompiledLoop,
@@ -26,7 +27,6 @@ from mastery.training.loops.compiled import (
     in_any_run,
     in_turn,
 )
-from mastery.training.loops.loop import Evaluation
 
 Array = Any  # a JAX array
 ENOUGH, RUNNING = 0.99, 3  # of every task's validation examples, in so many epochs
@@ -118,5 +118,6 @@ class AdditionLoop(CompiledLoop):
             tasks=np.arange(len(digits), dtype=np.int32),
             known=len(digits),
             parts=parts,
+            axis=PARTS,
         )
         super().__init__(job, student, devices)

@@ -23,12 +23,13 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from mastery.learners.addition import PARTS
 from mastery.programs.catalogue import Recipe
 from mastery.programs.side_by_side import Switch, stack
+from mastery.programs.step import mean_returns, teaching_step
 from mastery.random_numbers import uniform
+from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.training.job import Job
-from mastery.training.loops.loop import EVALUATION_SEED, Evaluation, Metrics
+from mastery.training.loops.loop import EVALUATION_SEED
 from mastery.training.loops.named_arrays import fitting, is_key, named
 
 Array = Any  # a JAX array
@@ -50,7 +51,7 @@ class Student(NamedTuple):
     begin: a learner, from the key of its run; the teacher has the first two keys of its split.
     learn: one update, from the learner, the probabilities of all `known` tasks, and its hyper.
     evaluate: of the learners of several runs, which are the first axis, and a key.
-    parts: devices that share a run, on the axis PARTS; what they do must come out the same on each.
+    parts: devices that share a run, on this axis; what they do must come out the same on each.
     """
 
     begin: Callable[[Array], Any]
@@ -59,6 +60,7 @@ class Student(NamedTuple):
     tasks: NDArray[np.int32]
     known: int
     parts: int = 1
+    axis: str = "parts"
 
 
 class Plan(NamedTuple):
@@ -108,19 +110,19 @@ def pieces(student: Student, slots: int) -> Pieces:
     """Of a run with this student; slots: of the windows that the programs keep."""
     tasks, shape = student.tasks, (3, len(student.tasks))
 
-    def teaching(state: Any, key: Array, program: Switch) -> Teaching:
-        p = jnp.zeros(student.known).at[tasks].set(program.distribution(state))
-        return Teaching(state, key, p)
+    def teaching(state: Any, key: Array, distribution: Array) -> Teaching:
+        return Teaching(state, key, jnp.zeros(student.known).at[tasks].set(distribution))
 
     def new_teacher(key: Array, program: Switch) -> Teaching:
         key, first = jax.random.split(key, 3)[:2]
-        return teaching(program.init(uniform(first, shape), slots), key, program)
+        state = program.init(uniform(first, shape), slots)
+        return teaching(state, key, program.distribution(state))
 
     def teach(teacher: Teaching, learned: Learned, program: Switch) -> tuple[Teaching, Metrics]:
         episodes, returns, frames = (x[tasks] for x in learned[:3])
         key, for_noise = jax.random.split(teacher.key)
-        mean, noise = returns / jnp.maximum(episodes, 1), uniform(for_noise, shape)
-        state = program.observe(teacher.state, mean, episodes > 0, noise)
+        mean, noise = mean_returns(returns, episodes), uniform(for_noise, shape)
+        state, following = teaching_step(program, teacher.state, mean, episodes, noise)
         metrics = Metrics(
             teacher.probability[tasks],
             program.mastery(state),
@@ -130,14 +132,14 @@ def pieces(student: Student, slots: int) -> Pieces:
             learned.solved,
             program.progress(state),
         )
-        return teaching(state, key, program), metrics
+        return teaching(state, key, following), metrics
 
     return Pieces(new_teacher, student.begin, student.learn, teach)
 
 
 class CompiledLoop:
-    """The loop of a job; see `mastery.training.loops.loop.Loop`. Its carry is a list: of the runs that are
-    trained at the same time, and then those after them."""
+    """The loop of a job; see `loop.Loop`. Its carry is a list: the runs that are trained at the
+    same time, and then those after them."""
 
     def __init__(self, job: Job, student: Student, devices: list[Any] | None = None) -> None:
         self.job = job
@@ -149,7 +151,8 @@ class CompiledLoop:
         # the last ones may be some that nobody asked for, so that every device has as many
         padded = runs + [runs[-1]] * (-len(runs) % at_once)
         shape = (groups, student.parts)
-        mesh = Mesh(np.array(devices[: groups * student.parts]).reshape(shape), ("runs", PARTS))
+        used = np.array(devices[: groups * student.parts]).reshape(shape)
+        mesh = Mesh(used, ("runs", student.axis))
         spread, same = PartitionSpec("runs"), PartitionSpec()  # type: ignore[no-untyped-call]
         self._at_once, self._sharding = at_once, NamedSharding(mesh, spread)
 

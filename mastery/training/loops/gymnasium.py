@@ -32,10 +32,11 @@ from mastery.minigrid.editions import TODAY
 from mastery.programs.catalogue import Recipe
 from mastery.programs.side_by_side import Switch, stack
 from mastery.programs.states import tree_map
+from mastery.programs.step import mean_returns, teaching_step
+from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.training.job import Job
 from mastery.training.loops.gymnasium_episodes import Play, Slot, evaluate
 from mastery.training.loops.gymnasium_tasks import GymnasiumTasks
-from mastery.training.loops.loop import Evaluation, Metrics
 from mastery.training.loops.named_arrays import fitting, named
 
 Array = Any  # a NumPy or a JAX array
@@ -133,22 +134,20 @@ class GymnasiumLoop:
         random = [_random(seed, EPISODES, update, i) for i in range(settings.envs)]
         play = Play(self.tasks, self._slots, random)
         for_order, rows = _keys(seed)[1], []
+        probability = program.distribution(teacher)
         for now in range(update, update + self.job.chunk):
-            probability = program.distribution(teacher)
             uniforms = _random(seed, ACTIONS, now, 0).random(
                 (settings.frames, settings.envs), np.float32
             )
             trajectory, after, played = play.on(learner.agent, probability, uniforms, settings.bptt)
             key = jax.random.fold_in(for_order, now)
             learner = learn(learner, trajectory, after, key, settings, hyper)
-            teacher = program.observe(
-                teacher,
-                played.returns / np.maximum(played.episodes, 1),
-                played.episodes > 0,
-                _random(seed, NOISE, now + 1, 0).random((3, len(self.tasks.names))),
-            )
+            noise = _random(seed, NOISE, now + 1, 0).random((3, len(self.tasks.names)))
+            mean = mean_returns(played.returns, played.episodes)
+            teacher, following = teaching_step(program, teacher, mean, played.episodes, noise)
             progress = program.progress(teacher)
             rows.append(Metrics(probability, program.mastery(teacher), *played, progress=progress))
+            probability = following
         metrics = jax.tree.map(lambda *x: _small(np.stack(x)), *rows)
         return Carry(teacher, learner, np.int64(update + self.job.chunk)), metrics
 

@@ -21,8 +21,9 @@ from mastery.errors import MasteryError
 from mastery.learners import ppo
 from mastery.learners.ppo import Agent, Trajectory
 from mastery.programs.distribution import cumulative, draw
+from mastery.rundir.metrics import POLICIES, Evaluation
 from mastery.training.loops.gymnasium_tasks import GymnasiumTasks
-from mastery.training.loops.loop import EVALUATION_SEED, POLICIES, Evaluation
+from mastery.training.loops.loop import EVALUATION_SEED
 
 Array = Any  # a NumPy or a JAX array
 LONGEST = 10_000  # steps of an episode in an evaluation, where the environment has no limit

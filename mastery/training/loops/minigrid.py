@@ -25,9 +25,9 @@ from mastery.minigrid.state import start
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import seen_cells
 from mastery.random_numbers import uniform
+from mastery.rundir.metrics import POLICIES, Evaluation
 from mastery.training.job import Job, minigrid_tasks
 from mastery.training.loops.compiled import CompiledLoop, Learned, Student, each_run
-from mastery.training.loops.loop import POLICIES, Evaluation
 
 Array = Any  # a JAX array
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 PROGRAM = """
-from mastery.training.machine import use_cores
+from mastery.training.devices import use_cores
 use_cores({devices})
 import os, jax
 print(len(jax.devices()), os.environ.get("NPROC"))

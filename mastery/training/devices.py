@@ -1,4 +1,4 @@
-"""The machine a job is trained on, and how it uses the cores of one that has no GPU.
+"""The devices a job is trained on: a GPU, or the cores of a machine that has none.
 
 The matrices of these networks are small: on two cores XLA's threads gain nothing in one run, and
 lose up to half when a core is busy with something else. So each run gets one thread, and the cores
@@ -8,15 +8,12 @@ are shown to JAX as as many devices, over which runs, or the parts of one, are s
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import platform
-import sys
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
 
 from mastery.errors import MasteryError
+from mastery.rundir.machine import processor
 
 _COUNT = "--xla_force_host_platform_device_count"
 
@@ -59,33 +56,3 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in ("mastery", "numpy", "jax", "jaxlib", "equinox", "optax", "gymnasium", "minigrid"):
-        with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
-
-
-def processor() -> str:
-    """A short text that differs where compiled code may: by what the processor can do."""
-    cpu = Path("/proc/cpuinfo")
-    lines = cpu.read_text().splitlines() if cpu.exists() else [platform.processor()]
-    features = next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])
-    return hashlib.sha256(features.encode()).hexdigest()[:12]
-
-
-def hardware() -> dict[str, Any]:
-    import jax
-
-    devices = jax.devices()
-    return {
-        "device": devices[0].device_kind,
-        "devices": len(devices),
-        "machine": platform.machine(),
-        "processor": processor(),
-        "system": sys.platform,
-        "cores": os.cpu_count(),
-    }

@@ -1,0 +1,42 @@
+"""The machine and the versions that a job is trained with, as data."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in ("mastery", "numpy", "jax", "jaxlib", "equinox", "optax", "gymnasium", "minigrid"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def processor() -> str:
+    """A short text that differs where compiled code may: by what the processor can do."""
+    cpu = Path("/proc/cpuinfo")
+    lines = cpu.read_text().splitlines() if cpu.exists() else [platform.processor()]
+    features = next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])
+    return hashlib.sha256(features.encode()).hexdigest()[:12]
+
+
+def hardware() -> dict[str, Any]:
+    import jax
+
+    devices = jax.devices()
+    return {
+        "device": devices[0].device_kind,
+        "devices": len(devices),
+        "machine": platform.machine(),
+        "processor": processor(),
+        "system": sys.platform,
+        "cores": os.cpu_count(),
+    }
