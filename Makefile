@@ -13,7 +13,7 @@ demo: $(VENV)/.train  ## train an agent with the mastering-rate program, and wri
 	$(BIN)/mastery train blocked-unlock-pickup --program mr --frames 4M \
 		--stop-when-return 0.8 --minutes 4 --evaluate-every 500k --report demo.html
 
-test: $(VENV)/.test lint  ## lint, types and every test that takes seconds
+test: $(VENV)/.test $(VENV)/.browser lint  ## lint, types and every test that takes seconds
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.test  ## the checks that take minutes
@@ -49,6 +49,11 @@ $(VENV)/bin/python:
 # a stamp for each set of requirements, so that a second run installs nothing
 $(VENV)/.train: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train]'
+	@touch $@
+
+# a browser for the tests of the page: one that is there, or one that can be installed
+$(VENV)/.browser: | $(VENV)/.test
+	$(BIN)/python tests/support/browser.py
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python

@@ -7,13 +7,13 @@ error, and nothing asked of another host: every test of this file checks that.
 import json
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import threading
 import time
 from pathlib import Path
 
+import browser as browser_support
 import numpy as np
 import pytest
 from made_jobs import add_point, chain, diamond, make_job, write_job
@@ -40,10 +40,9 @@ from mastery.rundir.store import Store
 from mastery.training.job import Job
 from mastery.training.train import train
 
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = browser_support.find()
+assert CHROMIUM or not browser_support.REQUIRED, "there is no Chromium on this machine"
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-background-networking "
