@@ -1,4 +1,4 @@
-"""The command `mastery`: wrong input gives one line, and so does a missing extra."""
+"""The command `mastery`. Invalid input and a missing extra each give a one-line error."""
 
 import io
 import os
@@ -25,7 +25,7 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         print(f"mastery: {error.strerror}", file=sys.stderr)
-        os._exit(2)  # and do not try to write the rest again
+        os._exit(2)  # exit at once: a normal exit would flush, and fail again
 
 
 if __name__ == "__main__":

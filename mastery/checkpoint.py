@@ -1,9 +1,9 @@
-"""One file that holds arrays and plain data: written atomically, with a checksum, without pickle.
+"""A checkpoint file of arrays and plain data: atomic writes, a checksum, no pickle.
 
     mastery <version>\\n | length of header, 8 bytes | header, JSON | arrays, raw | SHA-256 of all
 
-The file is written beside its place, synced, and renamed: whoever reads it finds the old one or
-the new one, whole.
+The data goes to a temporary file in the same directory, which is synced and then renamed. A reader
+therefore finds either the complete old file or the complete new one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,24 @@ VERSION = 1
 
 
 class Damaged(CheckpointError):
-    """A file that is not what was written, or not there: an earlier one may be good."""
+    """A checkpoint file is damaged or missing; an earlier one may still be good."""
 
 
 _MAGIC = b"mastery "
 
 
 def write(path: str | Path, kind: str, meta: Any, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write a file of this kind; on any error the file that was there stays as it was."""
+    """Write a checkpoint file atomically; on error an existing file is unchanged.
+
+    Args:
+        path: The file to write.
+        kind: What the file holds, such as "teacher"; `read` checks it.
+        meta: Any data that JSON can hold.
+        arrays: Named arrays of booleans, integers or floats.
+
+    Raises:
+        CheckpointError: If the file cannot be written.
+    """
     described = [[name, a.dtype.str, list(a.shape)] for name, a in arrays.items()]
     header = json.dumps({"kind": kind, "meta": meta, "arrays": described}).encode()
 
@@ -54,14 +64,22 @@ def write(path: str | Path, kind: str, meta: Any, arrays: dict[str, NDArray[Any]
 
 
 def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
-    """Write a whole file in the place of another, or leave that other as it was."""
+    """Replace a file atomically; on error the old file is unchanged.
+
+    Args:
+        path: The file to write. A pipe or a terminal is written to directly.
+        parts: The content, in order.
+
+    Raises:
+        CheckpointError: If the file cannot be written.
+    """
     try:
         path = Path(path)
         if path.exists() and not path.is_file():
-            with path.open("wb") as file:  # a folder fails here; a terminal or a pipe is written to
+            with path.open("wb") as file:  # fails for a directory; works for a terminal or a pipe
                 file.writelines(parts)
             return
-        path = path.resolve()  # what a link points to
+        path = path.resolve()  # write to a link's target, not over the link
         _remove_old(path)
     except (OSError, TypeError, ValueError) as error:
         raise CheckpointError(f"cannot write {path}: {_reason(error)}") from None
@@ -84,7 +102,19 @@ def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
 
 
 def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """The plain data and the arrays of a file of this kind."""
+    """Read a checkpoint file.
+
+    Args:
+        path: The file to read.
+        kind: The kind it must be of, such as "teacher".
+
+    Returns:
+        The plain data and the arrays.
+
+    Raises:
+        Damaged: If the file is missing, cut short or changed.
+        CheckpointError: If it cannot be read, or is of another version or kind.
+    """
     try:
         content = Path(path).read_bytes()
     except (OSError, TypeError, ValueError) as error:
@@ -133,7 +163,7 @@ def _reason(error: Exception) -> str:
 
 
 def _remove_old(path: Path) -> None:
-    """What a writer that was killed an hour ago or more has left beside the file."""
+    """Delete temporary files that a killed writer left at least an hour ago."""
     for old in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with contextlib.suppress(OSError):
             if time.time() - old.stat().st_mtime > 3600:
@@ -141,7 +171,7 @@ def _remove_old(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the renaming itself last through a power cut, where the system can."""
+    """Sync a directory so that a rename survives a power cut, if the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

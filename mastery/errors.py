@@ -1,4 +1,4 @@
-"""What can go wrong, each with a message that names the thing, what is wrong and what to do."""
+"""The package's errors. Each message names the thing, what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from difflib import get_close_matches
 
 
 class MasteryError(ValueError):
-    """The base of every error that this package raises on purpose."""
+    """The base class of all errors that mastery raises on purpose."""
 
 
 class CurriculumError(MasteryError):
-    """A curriculum or a task that does not make sense."""
+    """A curriculum or a task is invalid."""
 
 
 class ProgramError(MasteryError):
-    """A program that does not exist, has a wrong setting, or breaks its contract."""
+    """A program does not exist, has an invalid setting, or breaks its contract."""
 
 
 class ReturnsError(MasteryError):
-    """A return that cannot be used."""
+    """A return cannot be used."""
 
 
 class CheckpointError(MasteryError):
-    """A file that cannot be read back."""
+    """A checkpoint cannot be written, read or used."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when a known name is close to this one, else a list of a few."""
+    """The end of an error message: `; did you mean 'x'?` if a known name is close, else a few."""
     known = list(known)
-    if len(known) > 1000:  # difflib is slow: look only at names of about that length
+    if len(known) > 1000:  # difflib is slow: look only at names of similar length
         known = [k for k in known if abs(len(k) - len(name)) <= 1][:5000]
     if close := get_close_matches(name, known, n=1):
         return f"; did you mean {close[0]!r}?"

@@ -9,23 +9,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST = 40  # rows to print
+_MOST = 40  # maximum number of rows to print
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """One column for each factor, one entry for each task; `print` it for a table."""
+    """Why each task has its probability. Print it for a table; iterate over it for rows.
+
+    Each field is a column with one entry per task. For your own programs (`ProgramLike`) only the
+    probability is known; the other numbers are NaN.
+    """
 
     task: tuple[str, ...]
-    mastery: NDArray[np.float64]  # M_c, how far the task is learned
-    learnability: NDArray[np.float64]  # M_{Anc c}, the least mastery among its ancestors
+    mastery: NDArray[np.float64]  # M_c, the mastering rate
+    learnability: NDArray[np.float64]  # M_{Anc c}, the lowest mastery among its ancestors
     progress: NDArray[np.float64]  # β_c, learning progress
     attention: NDArray[np.float64]  # a_c (eq. 1)
     redistributed: NDArray[np.float64]  # a''_c (eq. 2 and 3)
-    probability: NDArray[np.float64]  # of being trained on next
+    probability: NDArray[np.float64]  # d_c, the probability of being trained on next
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """One dictionary a task."""
+        """Yield one dictionary per task."""
         columns = [getattr(self, f.name) for f in fields(self)]
         for row in zip(*columns, strict=True):
             yield {

@@ -1,7 +1,7 @@
-"""Teacher: a program with its state, its random numbers and the names of the tasks.
+"""Teacher: a program with its state, its random numbers and the task names.
 
-task = teacher.sample()            # what to train on
-teacher.update({task: 0.4})        # what came of it
+task = teacher.sample()            # choose what to train on
+teacher.update({task: 0.4})        # report the return
 """
 
 from __future__ import annotations
@@ -33,16 +33,24 @@ from mastery.programs.states import leaves, rebuild, tree_map
 
 
 class Teacher:
-    """Decides what to train on next.
+    """Decides what to train on next. Safe to share between threads.
 
-    curriculum: the tasks and their order.
-    program: a name with settings (`"mr"`, `"mr:delta=0.8"`), a `Recipe`, or an object of your own
-        with `init`, `observe` and `distribution` (see `check_program`).
-    seed: makes everything the teacher does repeatable.
-    per_episode: take each return as a time-step of its own, in the order given, instead of the
-        mean of a task's returns in one update.
+    Args:
+        curriculum: The tasks and their order.
+        program: A name with optional settings (`"mr"`, `"mr:delta=0.8"`), a `Recipe`, or your own
+            object with `init`, `observe` and `distribution` (see `check_program`).
+        seed: Seed of the teacher's random numbers, for repeatable runs.
+        per_episode: Treat each return as its own time-step, in the given order. By default an
+            update is one time-step, and uses the mean of each task's returns.
 
-    A teacher can be shared by threads.
+    Raises:
+        MasteryError: If an argument is of the wrong type.
+        ProgramError: If the program does not exist or does not fit the curriculum.
+
+    Example:
+        >>> teacher = Teacher(Curriculum.load("key-corridor"), "mr", seed=0)
+        >>> task = teacher.sample()
+        >>> teacher.update({task: 0.4})
     """
 
     def __init__(
@@ -69,7 +77,7 @@ class Teacher:
         if isinstance(self.program, Program):  # its arrays may be JAX's
             self.program = tree_map(lambda x: x if np.isscalar(x) else np.asarray(x), self.program)
         self.per_episode = bool(per_episode)
-        self._process = os.getpid()  # where it was made: a copy elsewhere is another teacher
+        self._process = os.getpid()  # a copy in another process is a different teacher
         self._lock = threading.RLock()
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._time_step = 0
@@ -85,7 +93,14 @@ class Teacher:
     def sample(self, k: int) -> list[str]: ...
 
     def sample(self, k: int | None = None) -> str | list[str]:
-        """Draw the task to train on next, or a list of k tasks (algorithms 1 and 2)."""
+        """Draw the task to train on next, or a list of k tasks (algorithms 1 and 2).
+
+        Args:
+            k: The number of tasks to draw, with replacement. If omitted, draw one.
+
+        Returns:
+            A task name, or a list of k names if k is given.
+        """
         if k is not None:
             k = _whole("sample", k)
         with self._lock:
@@ -94,10 +109,14 @@ class Teacher:
         return names[0] if k is None else names
 
     def allocate(self, n: int) -> Counter[str]:
-        """How many of n examples to take from each task (algorithm 3).
+        """Split n examples between the tasks (algorithm 3).
 
-        The numbers add up to n, and each is n times the task's probability rounded up or down at
-        random, so that it is right on average. Tasks that get none are left out.
+        Args:
+            n: The total number of examples.
+
+        Returns:
+            The number of examples of each task: n times its probability, rounded up or down at
+            random so that the mean is exact. The numbers sum to n; tasks with none are omitted.
         """
         n = _whole("allocate", n)
         with self._lock:
@@ -105,10 +124,15 @@ class Teacher:
         return Counter({self.curriculum.names[i]: int(numbers[i]) for i in np.flatnonzero(numbers)})
 
     def update(self, returns: Mapping[str, Any]) -> None:
-        """One time-step has passed, with these returns: `{task: return}`, or several returns a
-        task, of which the mean counts (see `per_episode`). Tasks without a return are left out.
+        """Record the returns of one time-step.
 
-        A wrong return raises `ReturnsError`, and nothing has changed.
+        Args:
+            returns: `{task: return}` or `{task: [return, …]}`; a list counts as its mean, unless
+                `per_episode` is set. Omit tasks without a return.
+
+        Raises:
+            ReturnsError: If a task is unknown or a return is not a usable number. The teacher is
+                unchanged.
         """
         rows, values = self._checked(returns)
         with self._lock:
@@ -119,12 +143,12 @@ class Teacher:
 
     @property
     def probabilities(self) -> dict[str, float]:
-        """The probability of each task, now."""
+        """The current probability of each task."""
         return dict(zip(self.curriculum.names, self.distribution.tolist(), strict=True))
 
     @property
     def distribution(self) -> NDArray[np.float64]:
-        """The same as an array, in the order of `curriculum.names`. Not to be written to."""
+        """The current probabilities as a read-only array, in the order of `curriculum.names`."""
         with self._lock:
             if self._distribution is None:
                 d = self.program.distribution(self._state)
@@ -141,18 +165,18 @@ class Teacher:
 
     @property
     def time_step(self) -> int:
-        """How many time-steps have passed."""
+        """The number of time-steps so far."""
         with self._lock:
             return self._time_step
 
     def explain(self) -> Explanation:
-        """Why each task has its probability: print it, or read its columns."""
+        """Return why each task has its probability: print it, or read its columns."""
         with self._lock:
             factors = self._factors()
             return Explanation(self.curriculum.names, *(np.array(f) for f in factors))
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that is needed to go on exactly as this teacher would."""
+        """Return the teacher's full state; `load_state_dict` continues exactly from it."""
         with self._lock:
             return {
                 "curriculum": self.curriculum.fingerprint,
@@ -164,7 +188,15 @@ class Teacher:
             }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another teacher of the same curriculum and program was."""
+        """Continue from the state of another teacher.
+
+        Args:
+            state: The result of `state_dict`.
+
+        Raises:
+            CheckpointError: If the curriculum, the program or `per_episode` differ, or the state
+                is not a teacher's. This teacher is unchanged.
+        """
         if not isinstance(state, Mapping):
             raise CheckpointError(f"a teacher's state is a dictionary, not {state!r}")
         parts = {"curriculum", "program", "per_episode", "time_step", "random", "state"}
@@ -194,7 +226,14 @@ class Teacher:
             self._distribution = self._cumulative = None
 
     def save(self, path: str | Path) -> None:
-        """Write the teacher to one file, atomically; `Teacher.load` goes on from it exactly."""
+        """Write the teacher to one file, atomically; `Teacher.load` continues exactly from it.
+
+        Args:
+            path: The file to write; an existing file is replaced.
+
+        Raises:
+            CheckpointError: If the file cannot be written. An existing file is unchanged.
+        """
         state = self.state_dict()
         arrays = state.pop("state")
         meta = {**state, "curriculum": self.curriculum.to_dict()}
@@ -207,9 +246,19 @@ class Teacher:
         curriculum: Curriculum | None = None,
         program: ProgramLike | None = None,
     ) -> Teacher:
-        """Read a teacher that was saved.
+        """Read a teacher that `save` wrote.
 
-        curriculum: if given, the file must be of this one. program: needed for one of your own.
+        Args:
+            path: The file to read.
+            curriculum: If given, the saved curriculum must equal it.
+            program: Your own program object; needed if the saved teacher had one.
+
+        Returns:
+            A teacher that continues exactly where the saved one stopped.
+
+        Raises:
+            CheckpointError: If the file cannot be read, is damaged, or does not match the
+                arguments.
         """
         meta, arrays = checkpoint.read(path, "teacher")
         try:
@@ -232,7 +281,7 @@ class Teacher:
         return teacher
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and other processes: everything but the lock."""
+        """Everything but the lock, for copying and pickling."""
         with self._lock:
             state = {**self.__dict__, "_state": tree_map(np.array, self._state)}
             state["_random"] = copy.deepcopy(self._random)
@@ -246,7 +295,7 @@ class Teacher:
         self._no_noise = np.broadcast_to(0.0, (3, len(self.curriculum)))
 
     def _checked(self, returns: Mapping[str, Any]) -> tuple[list[int], list[float]]:
-        """Positions and returns, or an error; nothing is changed here."""
+        """Check the returns and give task positions and values. Changes nothing."""
         if not isinstance(returns, Mapping):
             raise ReturnsError(f"update takes {{task: return}}, not {returns!r}")
         rows: list[int] = []
@@ -269,7 +318,7 @@ class Teacher:
         return rows, values
 
     def _steps(self, steps: list[tuple[list[int], list[float]]]) -> None:
-        """Some time-steps, each with its tasks and returns."""
+        """Observe several time-steps, each given as task positions and returns."""
         if isinstance(self.program, Program):
             for rows, values in steps:
                 self._step(rows, values)
@@ -279,7 +328,7 @@ class Teacher:
             for rows, values in steps:
                 self._step(rows, values)
                 check_state(self._state)
-        except BaseException:  # a program of one's own may fail; then nothing has changed
+        except BaseException:  # a user's program may fail: restore the state
             self._state, self._time_step, self._random.bit_generator.state = before
             self._distribution = self._cumulative = None
             raise
@@ -335,14 +384,14 @@ def _whole(method: str, k: Any) -> int:
 
 
 def _short(value: Any) -> str:
-    """A program's text without what is as usual."""
+    """A program's text without its default settings."""
     with contextlib.suppress(MasteryError, AttributeError):
         return repr(str(Recipe.parse(value)))
     return repr(value)
 
 
 def _digest(program: Program) -> str:
-    """Tells programs with other parts or numbers apart."""
+    """A short hash of a program's parts and numbers."""
     digest = hashlib.sha256()
     for path, leaf in leaves(program):
         digest.update(path.encode() + np.asarray(leaf).tobytes())
@@ -351,14 +400,14 @@ def _digest(program: Program) -> str:
 
 
 def _numbers(name: str, given: Any) -> Sequence[float]:
-    """One or many returns of a task as plain numbers."""
+    """One or several returns of a task as floats."""
     try:
         array = np.asarray(given)
         if array.size == 0:
             array = array.astype(np.float64)
         if array.dtype.kind not in "biuf" or array.ndim > 1:
             raise TypeError
-    except Exception:  # whatever an object of someone else's does when it is read
+    except Exception:  # foreign objects may raise anything when converted
         raise ReturnsError(
             f"task {name!r}: a return must be a number or a list of numbers, not {given!r:.60}"
         ) from None

@@ -1,7 +1,7 @@
-"""A teacher in other libraries.
+"""Adapters: use a teacher with other libraries.
 
-gymnasium, stable_baselines3, torch, ray, rllib and trl each need the library they are named after;
-trackers needs none. The others are parts of these: environments and task_env make a task's
-environment, sync_envs steps many of them in one process, ledger gathers returns until a time-step
-is over, durable keeps a shared teacher's updates on disk.
+gymnasium, stable_baselines3, torch, ray, rllib and trl each need the library of that name; trackers
+needs none. The other modules support these: task_env makes a task's environment, sync_envs steps
+many environments in one process, ledger collects returns until a time-step ends, durable keeps a
+shared teacher's updates on disk.
 """

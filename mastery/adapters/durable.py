@@ -1,10 +1,12 @@
-"""A teacher that many clients share, in a folder that outlives it: what it has acknowledged stays.
+"""DurableTeacher: a teacher that many clients share; acknowledged updates survive a crash.
 
-    teacher.ckpt     the teacher and how many updates of each client it has, written now and then
-    journal-000003   the updates since, one line each batch, on disk before they are acknowledged
+Its folder holds two files:
 
-A client numbers its updates from 0 and sends a batch again until it is acknowledged; an update that
-is sent twice counts once.
+    teacher.ckpt     the teacher and its number of updates from each client, written periodically
+    journal-000003   the updates since then, one line per batch, on disk before acknowledgement
+
+A client numbers its updates from 0 and resends a batch until it is acknowledged. An update that
+arrives twice counts once.
 """
 
 from __future__ import annotations
@@ -27,19 +29,27 @@ from mastery.teacher import Teacher
 
 try:
     import fcntl
-except ModuleNotFoundError:  # on Windows two teachers in one folder are not noticed
+except ModuleNotFoundError:  # on Windows, two teachers in one folder go unnoticed
     fcntl = None  # type: ignore[assignment]
 
-PATIENCE = 10.0  # seconds to wait for a teacher in the same folder that is about to end
+PATIENCE = 10.0  # seconds to wait for another teacher to release the folder
 Update = Mapping[str, Sequence[float]]
 
 
 class DurableTeacher:
-    """Takes updates from clients, and tells how many of each are safe on disk.
+    """Takes updates from clients and returns how many of each client's updates are safe on disk.
 
-    teacher: as it is at the very start; what the folder holds is loaded into it. Without one, the
-        folder must hold a teacher; program: of one's own, if it has such.
-    every: how many updates there may be in the journal before a checkpoint is written.
+    Args:
+        folder: The folder of the checkpoint and the journal. One teacher uses it at a time.
+        teacher: The initial teacher. If the folder already holds one, its state is loaded into this
+            teacher. If None, the folder must hold a teacher.
+        program: Your own program, if the saved teacher has one and you give no `teacher`.
+        every: Write a checkpoint when the journal holds this many updates.
+
+    Raises:
+        CheckpointError: The folder cannot be used, is damaged or holds a different teacher, or it
+            holds none and you gave none.
+        MasteryError: Another teacher is using the folder.
     """
 
     def __init__(
@@ -52,11 +62,11 @@ class DurableTeacher:
     ) -> None:
         self.folder = Path(folder)
         self.teacher: Teacher
-        self.clients: dict[str, int] = {}  # how many updates of each there are
+        self.clients: dict[str, int] = {}  # number of updates from each
         self._every = every
-        self._number = 0  # of the journal
-        self._in_journal = 0  # updates
-        self._journal = -1  # its file
+        self._number = 0  # number of the journal file
+        self._in_journal = 0  # number of updates in the journal
+        self._journal = -1  # file descriptor; -1 if closed
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.folder / "lock")
@@ -69,10 +79,20 @@ class DurableTeacher:
             raise
 
     def take(self, client: str, first: int, updates: Sequence[Update]) -> tuple[int, str]:
-        """These updates of a client, the first of which is its number `first`.
+        """Write a client's updates to disk and apply them; skip those already taken.
 
-        Returns how many of the client's updates are on disk and with the teacher, and what went
-        wrong with any of these (a program of one's own may fail).
+        Args:
+            client: The client's id.
+            first: The number of the first update in `updates`, counting from 0.
+            updates: The updates, in order.
+
+        Returns:
+            The number of this client's updates that are on disk and applied, and the first error
+            that the teacher raised on these (your own program may fail), or "".
+
+        Raises:
+            CheckpointError: Updates before `first` are missing, or the journal cannot be written.
+            MasteryError: The teacher was stopped.
         """
         if self._journal < 0:
             raise MasteryError("the teacher was stopped; start it again to go on")
@@ -92,9 +112,9 @@ class DurableTeacher:
         return have, ""
 
     def checkpoint(self) -> None:
-        """Write the teacher, and begin a new journal."""
+        """Write the teacher to disk and start a new journal."""
         number = self._number + 1
-        journal = self._open_journal(number, os.O_TRUNC)  # if that fails, the old one goes on
+        journal = self._open_journal(number, os.O_TRUNC)  # if this fails, the old one stays in use
         state = self.teacher.state_dict()
         arrays = state.pop("state")
         whole = {"curriculum": self.teacher.curriculum.to_dict()}
@@ -113,7 +133,7 @@ class DurableTeacher:
                     old.unlink()
 
     def close(self) -> None:
-        """Write everything and let another teacher have the folder."""
+        """Write a checkpoint and release the folder to other teachers."""
         if self._journal >= 0:
             self.checkpoint()
             os.close(self._journal)
@@ -152,7 +172,7 @@ class DurableTeacher:
         for number, line in enumerate(lines):
             record = _record(line)
             if record is None:
-                if number < len(lines) - 1:  # the last may be half written, and not acknowledged
+                if number < len(lines) - 1:  # the last may be incomplete: not acknowledged
                     raise checkpoint.Damaged(
                         f"{self._path(self._number)} is damaged in line {number + 1}"
                     )
@@ -166,7 +186,7 @@ class DurableTeacher:
         for update in updates:
             try:
                 self.teacher.update(update)
-            except Exception as error:  # and will do so again when the journal is read
+            except Exception as error:  # it will fail the same way when the journal is read
                 wrong = wrong or f"{type(error).__name__}: {error}"
         self.clients[client] = have + len(updates)
         self._in_journal += len(updates)
@@ -189,7 +209,7 @@ class DurableTeacher:
     def _checkpoint_or_warn(self) -> None:
         try:
             self.checkpoint()
-        except CheckpointError as error:  # the journal has it all
+        except CheckpointError as error:  # the journal still holds every update
             self._in_journal = 0
             warnings.warn(f"{error}; the journal goes on", stacklevel=2)
 
@@ -212,7 +232,7 @@ def _line(record: Any) -> bytes:
 
 
 def _record(line: bytes) -> Any:
-    """What a line says, or None if it is not whole."""
+    """Decode a journal line; None if it is incomplete or damaged."""
     if len(line) < 10 or line[-1:] != b"\n" or line[:8] != b"%08x" % zlib.crc32(line[9:-1]):
         return None
     return json.loads(line[9:-1])

@@ -1,11 +1,11 @@
-"""A curriculum in Gymnasium: environments that play what a teacher wants to be played.
+"""Gymnasium: environments that play the tasks a teacher draws.
 
     env = CurriculumEnv(make_env, teacher)                    one environment
-    envs = CurriculumVectorEnv(make_env, teacher, 16)         many, in one process or in several
+    envs = CurriculumVectorEnv(make_env, teacher, 16)         many, in one process or several
 
-Each episode is of a task that the teacher draws when it begins; its return goes to the teacher
-once, when it ends, be it terminated or truncated. What is broken off by a reset is not counted. The
-task is in `info["task"]`.
+The teacher draws a task at the start of each episode. When the episode ends, terminated or
+truncated, the teacher gets its return, once. An episode cut short by a reset is not counted.
+`info["task"]` holds the task.
 """
 
 from __future__ import annotations
@@ -35,23 +35,36 @@ from mastery.adapters.sync_envs import SyncEnvs
 from mastery.adapters.task_env import KEPT, MakeEnv, Maker, TaskEnv
 
 MODES = {"sync": SyncEnvs, "async": AsyncVectorEnv}
-AHEAD = 64  # tasks drawn at a time
+AHEAD = 64  # tasks drawn in advance
 if TYPE_CHECKING:
     Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
 else:
-    Wrapper = VectorWrapper  # before Gymnasium 1.4 it takes no types
+    Wrapper = VectorWrapper  # not generic before Gymnasium 1.4
 
 
 class CurriculumEnv(TaskEnv):
-    """One environment that becomes another task at each reset.
+    """One environment that switches to a task drawn by the teacher at each reset.
 
-    make_env: a function that takes a task's name and makes its environment; or a function without
-        arguments, or an environment's id, for one environment that is told the task by
-        `reset(options={"task": name})`; or None: the task's `settings["env"]` is an id.
-    teacher: several environments of one process can have the same.
-    update_every: a time-step of the teacher is so many steps of all its environments together;
-        None: it is over when you call `update()`.
-    keep: how many environments stay open at most.
+    Args:
+        make_env: How to make environments. One of:
+
+            - a function of a task's name that returns the task's environment;
+            - a function without arguments, or an environment id, for a single environment that
+              plays all tasks and reads the task from `reset(options={"task": name})`;
+            - None: each task's `settings["env"]` is an environment id.
+        teacher: The teacher. Several environments in one process can share it.
+        update_every: Environment steps in one teacher time-step, summed over all environments that
+            share the teacher. If None, a time-step ends when you call `update()`.
+        keep: The most environments to keep open.
+
+    Raises:
+        MasteryError: An argument is invalid, an environment cannot be made, or the tasks differ in
+            their observation or action spaces (but observation boxes may differ in bounds).
+
+    Example:
+        >>> env = CurriculumEnv(make_env, Teacher(curriculum, "mr"))
+        >>> observation, info = env.reset(seed=0)
+        >>> task = info["task"]
     """
 
     def __init__(
@@ -74,7 +87,7 @@ class CurriculumEnv(TaskEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """A new episode of a task that the teacher draws, or of `options["task"]`."""
+        """Start an episode of a task that the teacher draws, or of `options["task"]` if given."""
         self._running = False
         observation, info = super().reset(seed=seed, options=options)
         self._return, self._running = 0.0, True
@@ -91,25 +104,33 @@ class CurriculumEnv(TaskEnv):
         return observation, reward, terminated, truncated, info
 
     def update(self) -> dict[str, list[float]]:
-        """End the teacher's time-step: it gets the returns since the last one. These returns."""
+        """End the teacher's time-step: pass it the returns since the last one, and return them."""
         return self._ledger.update()
 
     def close(self) -> None:
-        """Close all environments; the teacher gets the returns that it has not got yet."""
+        """Close all environments and pass any remaining returns to the teacher."""
         super().close()
         self._ledger.flush()
 
 
 class CurriculumVectorEnv(Wrapper):
-    """Many environments, each of which becomes another task at each reset, with one teacher.
+    """A vector environment; each of its environments switches to a drawn task at each reset.
 
-    make_env, teacher, update_every, keep: as in `CurriculumEnv`; `keep` is of each environment.
-    vectorization_mode: "sync", all in this process, or "async", each in a process of its own;
-        the teacher stays in this process.
-    autoreset_mode: any of Gymnasium's three.
-    settings: for Gymnasium's SyncVectorEnv or AsyncVectorEnv, as `copy` or `context`.
+    All environments share one teacher.
 
-    `reset(options={"task": …})` begins episodes of that task, or of those of a list.
+    Args:
+        make_env: As in `CurriculumEnv`.
+        teacher: The teacher. It stays in this process, in "async" mode too.
+        num_envs: The number of environments.
+        vectorization_mode: "sync" runs all environments in this process; "async" runs each in its
+            own process.
+        autoreset_mode: Any of Gymnasium's three modes.
+        update_every: As in `CurriculumEnv`.
+        keep: As in `CurriculumEnv`, for each of the environments.
+        **settings: Passed to Gymnasium's SyncVectorEnv or AsyncVectorEnv, e.g. `copy` or `context`.
+
+    Raises:
+        MasteryError: As in `CurriculumEnv`.
     """
 
     def __init__(
@@ -159,20 +180,27 @@ class CurriculumVectorEnv(Wrapper):
         self._disabled = mode == AutoresetMode.DISABLED
         self._all = np.ones(num_envs, bool)
         self._returns = np.zeros(num_envs)
-        self._over: list[int] = []  # environments whose episode has ended, and none begun since
+        self._over: list[int] = []  # environments whose episode has ended and that await a reset
         self._tasks = self._names[self._board.playing]
-        self._ahead: list[int] = []  # tasks that are drawn, and given to no environment yet
-        self._drawn_at = -1  # the time-step in which they were drawn
+        self._ahead: list[int] = []  # tasks drawn and not yet assigned
+        self._drawn_at = -1  # the time-step at which they were drawn
 
     @property
     def tasks(self) -> list[str]:
-        """The task that each environment plays."""
+        """The current task of each environment."""
         return list(self._tasks)
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """New episodes everywhere, or only where `options["reset_mask"]` says so."""
+        """Start new episodes.
+
+        Args:
+            seed: As in Gymnasium.
+            options: `"reset_mask"`: one boolean per environment; only those that are true restart.
+                `"task"`: the task to play, or a list with one task per environment; by default the
+                teacher draws.
+        """
         told = {} if options is None else dict(options)
         mask = told.get("reset_mask")
         mask = np.ones(self.num_envs, bool) if mask is None else np.array(mask)
@@ -197,7 +225,7 @@ class CurriculumVectorEnv(Wrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         begins = bool(self._over)
-        if self._same_step:  # any of them may have to begin an episode
+        if self._same_step:  # any environment may start an episode in this step
             self._draw(())
         elif begins and self._disabled:
             raise MasteryError(
@@ -209,7 +237,7 @@ class CurriculumVectorEnv(Wrapper):
         observation, rewards, terminated, truncated, infos = self.env.step(actions)
         self._returns += rewards
         over: list[int] = []
-        if 1 in terminated.tobytes() or 1 in truncated.tobytes():  # the shortest way to ask
+        if 1 in terminated.tobytes() or 1 in truncated.tobytes():  # the fastest test
             ended = terminated | truncated
             over = ended.nonzero()[0].tolist()
             for i in over:
@@ -227,21 +255,21 @@ class CurriculumVectorEnv(Wrapper):
         return observation, rewards, terminated, truncated, infos
 
     def update(self) -> dict[str, list[float]]:
-        """End the teacher's time-step: it gets the returns since the last one. These returns."""
+        """End the teacher's time-step: pass it the returns since the last one, and return them."""
         return self._ledger.update()
 
     def close(self, **kwargs: Any) -> None:
-        """Close all environments; the teacher gets the returns that it has not got yet."""
+        """Close all environments and pass any remaining returns to the teacher."""
         super().close(**kwargs)
         self._ledger.flush()
 
     def _draw(self, which: Sequence[int]) -> None:
-        """The next tasks of some environments, with the probabilities that the teacher has now."""
+        """Draw the next task of these environments from the teacher's current probabilities."""
         now = self.teacher.time_step
         if now != self._drawn_at:
             self._drawn_at = now
             self._ahead.clear()
-            if self._same_step:  # what the others have is out of date as well
+            if self._same_step:  # the tasks of the others are out of date too
                 which = range(self.num_envs)
         for i in which:
             if not self._ahead:
@@ -250,7 +278,7 @@ class CurriculumVectorEnv(Wrapper):
             self._board.next[i] = self._ahead.pop()
 
     def _asked(self, tasks: Any) -> NDArray[np.int64]:
-        """The positions of tasks that the caller wants."""
+        """The positions of the tasks that the caller asked for, one per environment."""
         names = [tasks] * self.num_envs if isinstance(tasks, str) else tasks
         if not isinstance(names, Sequence | np.ndarray) or len(names) != self.num_envs:
             raise MasteryError(
@@ -261,9 +289,9 @@ class CurriculumVectorEnv(Wrapper):
 
 
 class Board:
-    """What environments and the one who steps them tell each other, if need be across processes.
+    """Task positions shared by a vector environment and its environments, across processes too.
 
-    next: the task each environment plays next. playing: the one it plays.
+    `next` holds the next task of each environment, `playing` its current task.
     """
 
     def __init__(self, n: int, shared: bool) -> None:
@@ -283,7 +311,7 @@ class Board:
         self.next, self.playing = both
 
     def forget(self) -> None:
-        """Remove the file, once all processes have it open."""
+        """Delete the file; call this once all processes have opened it."""
         if self._path:
             with contextlib.suppress(OSError):
                 Path(self._path).unlink()
@@ -297,7 +325,7 @@ class Board:
 
 
 class Slot(TaskEnv):
-    """One of the environments of a vector environment, in this process or another."""
+    """One environment of a vector environment, in this process or another."""
 
     def __init__(self, maker: Maker, board: Board, number: int, keep: int) -> None:
         self._board, self._number = board, number
@@ -311,5 +339,5 @@ class Slot(TaskEnv):
     ) -> tuple[Any, dict[str, Any]]:
         result = super().reset(seed=seed, options=options)
         self._board.playing[self._number] = self.position
-        self.__dict__["step"] = self.env.step  # the shortest way: this is called at every step
+        self.__dict__["step"] = self.env.step  # skip one call: this runs at every step
         return result

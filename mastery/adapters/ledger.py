@@ -1,7 +1,6 @@
 """Ledger: the returns of the episodes that have ended since a teacher's last time-step.
 
-All environments of one teacher write into the same ledger, so that a time-step is one of all of
-them together.
+All environments of a teacher write to the same ledger, so they share its time-steps.
 """
 
 from __future__ import annotations
@@ -14,15 +13,16 @@ import weakref
 from mastery.errors import MasteryError, ReturnsError
 from mastery.teacher import Teacher
 
-STEPS = 2048  # of a time-step, as in the paper: 16 environments × 128 frames
+STEPS = 2048  # per time-step, as in the paper: 16 environments × 128 frames
 
 
 class Ledger:
-    """Use `Ledger.of(teacher)`.
+    """Collects returns and updates the teacher. Get one with `Ledger.of(teacher)`.
 
-    every: after so many steps of the environments the teacher is updated; if None, only by
-        `update()`.
-    last: the returns of the last time-step.
+    Attributes:
+        every: Environment steps between two updates of the teacher; if None, only `update()`
+            updates it.
+        last: The returns of the last time-step.
     """
 
     def __init__(self, teacher: Teacher) -> None:
@@ -35,7 +35,11 @@ class Ledger:
 
     @classmethod
     def of(cls, teacher: Teacher) -> Ledger:
-        """The one ledger of a teacher."""
+        """The teacher's ledger; there is one per teacher.
+
+        Raises:
+            MasteryError: This is no teacher, or it was made in another process.
+        """
         if not isinstance(teacher, Teacher):
             raise MasteryError(f"a curriculum needs a Teacher, not {teacher!r:.80}")
         if teacher._process != os.getpid():
@@ -57,20 +61,20 @@ class Ledger:
         self.every = every
 
     def add(self, task: str, total: float) -> None:
-        """An episode has ended."""
+        """Record the return of an episode that has ended."""
         if not math.isfinite(total):
             raise ReturnsError(f"an episode of task {task!r} has the return {total}: not a number")
         with self._lock:
             self._returns.setdefault(task, []).append(total)
 
     def passed(self, steps: int) -> None:
-        """So many steps have been made; it may be time to update the teacher."""
+        """Count environment steps, and update the teacher if a time-step is over."""
         self._steps += steps
         if self.every is not None and self._steps >= self.every:
             self.update()
 
     def update(self) -> dict[str, list[float]]:
-        """A time-step of the teacher, with the returns since the last one; these returns."""
+        """Update the teacher with the returns since the last time-step, and return them."""
         with self._lock:
             self._steps, self.last, self._returns = 0, self._returns, {}
             teacher = self._teacher()
@@ -79,7 +83,7 @@ class Ledger:
             return self.last
 
     def flush(self) -> None:
-        """Give the teacher what it has not been given yet, if there is anything."""
+        """Update the teacher if any returns are left."""
         with self._lock:
             if self._returns:
                 self.update()

@@ -1,17 +1,17 @@
 """Ray: one teacher for many rollout workers, on any number of machines.
 
-teacher = RemoteTeacher.start(Teacher(curriculum, "mr", seed=0), folder)  # in the driver
+    teacher = RemoteTeacher.start(Teacher(curriculum, "mr", seed=0), folder)  # in the driver
 
-teacher = RemoteTeacher()  # in each worker
-task = teacher.sample()
-teacher.update({task: 0.4})
-teacher.flush()  # at the end: everything is acknowledged
+    teacher = RemoteTeacher()  # in each worker
+    task = teacher.sample()
+    teacher.update({task: 0.4})
+    teacher.flush()  # at the end: wait until every update is acknowledged
 
-The teacher lives in a named actor. Neither `sample` nor `update` waits for it: tasks are drawn in
-the worker from the newest probabilities, and updates go out together, one message at a time, while
-the worker goes on. An update is acknowledged once it is on disk in `folder`; an actor that dies is
-started again by Ray, reads the folder, and the workers send it what was not acknowledged. To
-outlive the machine it runs on, `folder` must be one that all machines share.
+The teacher runs in a named actor. `sample` and `update` do not wait for it: a worker draws tasks
+from the newest probabilities it has, and sends its updates in batches, one message at a time, in
+the background. The actor acknowledges an update once it is on disk in `folder`. If the actor dies,
+Ray restarts it, it reads the folder, and the workers resend what was not acknowledged. To survive
+the loss of the actor's machine, `folder` must be on storage that all machines share.
 """
 
 from __future__ import annotations
@@ -42,25 +42,28 @@ except ModuleNotFoundError as error:
     raise MasteryError("this needs Ray: pip install 'mastery[ray]'") from None
 
 NAMESPACE = "mastery"
-FRESH = 1.0  # seconds after which a worker that has nothing to send asks for the probabilities
-LIMIT = 10_000  # updates that may wait in a worker; more, and `update` waits for the teacher
+FRESH = 1.0  # seconds after which an idle worker asks for new probabilities
+LIMIT = 10_000  # updates waiting in a worker; from here on `update` waits for the teacher
 
 
 class _Actor:
-    """The teacher's process. It is started again with these few arguments alone: all else is in
-    the folder. An error there is told to who asks."""
+    """The teacher's process.
+
+    Ray restarts it with the same arguments; everything else is in the folder, which is read at the
+    first call, so that the caller gets any error.
+    """
 
     def __init__(self, folder: str, program: ProgramLike | None, every: int) -> None:
         self._folder, self._program, self._every = folder, program, every
         self._open: DurableTeacher | None = None
 
     def begin(self, folder: str, teacher: Teacher) -> None:
-        """Begin with this teacher, or make sure that the one that is there is such a one."""
+        """Start with this teacher, or check that the running one matches it."""
         if folder != self._folder:
             raise MasteryError(
                 f"a teacher of this name is running, in {self._folder}; choose another name"
             )
-        teacher = copy.deepcopy(teacher)  # what comes through Ray cannot be written to
+        teacher = copy.deepcopy(teacher)  # arrays that come through Ray are read-only
         if self._open is None:
             self._open = DurableTeacher(self._folder, teacher, every=self._every)
         else:
@@ -75,19 +78,19 @@ class _Actor:
     def take(
         self, client: str, first: int, updates: list[Update], time_step: int
     ) -> tuple[int, str, int, NDArray[np.float64] | None]:
-        """Acknowledges updates; and the probabilities, if they are newer than at this time-step."""
+        """Apply updates; return the acknowledgement, and the probabilities if they have changed."""
         acknowledged, wrong = self._shared.take(client, first, updates)
         teacher = self._shared.teacher
         news = teacher.distribution if teacher.time_step != time_step else None
         return acknowledged, wrong, teacher.time_step, news
 
     def blank(self) -> Teacher:
-        """A teacher of the same curriculum, to check returns with."""
+        """A new teacher of the same curriculum, with which a worker checks returns."""
         teacher = self._shared.teacher
         return Teacher(teacher.curriculum, "uniform", per_episode=teacher.per_episode)
 
     def ask(self, name: str) -> Any:
-        """`probabilities`, `mastery`, `time_step`, `explain` or `state_dict` of the teacher."""
+        """The teacher's `probabilities`, `mastery`, `time_step`, `explain` or `state_dict`."""
         value = getattr(self._shared.teacher, name)
         return value() if callable(value) else value
 
@@ -98,7 +101,7 @@ class _Actor:
         return self._open is not None
 
     def where(self) -> tuple[int, str]:
-        """The process and the node it runs on."""
+        """The id of this process and of its node."""
         return os.getpid(), ray.get_runtime_context().get_node_id()
 
     def close(self) -> None:
@@ -106,11 +109,23 @@ class _Actor:
 
 
 class RemoteTeacher:
-    """A worker's end of the shared teacher; has the methods of `Teacher` that a loop needs.
+    """A worker's connection to the shared teacher, with the methods of `Teacher` that a loop needs.
 
-    name: of the teacher, if there are several. seed: of this worker's draws.
-    Can be given to tasks and actors as an argument; each copy is a client of its own. Not for use
-    by several threads at once.
+    You can pass it to Ray tasks and actors as an argument; each copy is a separate client. Do not
+    use one object from several threads at once.
+
+    Args:
+        name: The teacher's name, if there are several.
+        seed: The seed of this worker's draws.
+
+    Raises:
+        MasteryError: No teacher of this name is running.
+
+    Example:
+        >>> RemoteTeacher.start(Teacher(curriculum, "mr", seed=0), "shared/teacher")
+        >>> with RemoteTeacher() as teacher:  # in a worker; leaving the block flushes
+        ...     task = teacher.sample()
+        ...     teacher.update({task: play(task)})
     """
 
     def __init__(
@@ -118,15 +133,15 @@ class RemoteTeacher:
     ) -> None:
         self.name = name
         self.client = uuid.uuid4().hex
-        self.acknowledged = 0  # updates of this client that are safe
+        self.acknowledged = 0  # number of this client's updates that are on disk
         self._random = np.random.Generator(np.random.PCG64(seed))
-        self._waiting: list[Update] = []  # not acknowledged, the oldest first
-        self._answer: Any = None  # the future of the message under way
-        self._asked = 0.0  # when the last message went out
-        self._heard = 0  # answers that came
-        self._time_step = -1  # of the probabilities that are here
-        self.actor: Any = None  # Ray's handle of the teacher's process
-        self._teacher: Teacher  # of the same curriculum, to check returns with
+        self._waiting: list[Update] = []  # not yet acknowledged, oldest first
+        self._answer: Any = None  # the future of the message in flight
+        self._asked = 0.0  # when the last message was sent
+        self._heard = 0  # number of answers received
+        self._time_step = -1  # time-step of the probabilities held here
+        self.actor: Any = None  # Ray's handle to the teacher's actor
+        self._teacher: Teacher  # same curriculum; only checks returns
         self._sums: NDArray[np.float64]
         if _now:
             self._connect()
@@ -151,11 +166,24 @@ class RemoteTeacher:
         every: int = 10_000,
         options: Mapping[str, Any] | None = None,
     ) -> RemoteTeacher:
-        """Start the teacher's actor, from what the folder holds if there was one before; or join
-        the one of this name that is running.
+        """Start the teacher's actor, or connect to the running one of this name.
 
-        every: updates between two checkpoints; those since are in the journal.
-        options: of the Ray actor, such as `{"resources": {"head": 1}}`.
+        If the folder holds a teacher, the actor continues from it.
+
+        Args:
+            teacher: The initial teacher. A teacher in the folder, or one that is running, must have
+                the same curriculum and program.
+            folder: Where updates and checkpoints are written.
+            name: The actor's name, by which workers find it.
+            every: Updates between two checkpoints; the journal holds those in between.
+            options: Options of the Ray actor, e.g. `{"resources": {"head": 1}}`.
+
+        Returns:
+            A connection to the teacher.
+
+        Raises:
+            MasteryError: `teacher` is no Teacher, the folder cannot be used or holds a different
+                teacher, or a teacher of this name is running in another folder.
         """
         if not isinstance(teacher, Teacher):
             raise MasteryError(f"start needs a Teacher, not {teacher!r}")
@@ -190,16 +218,22 @@ class RemoteTeacher:
     def sample(self, k: int) -> list[str]: ...
 
     def sample(self, k: int | None = None) -> str | list[str]:
-        """Draw the task to train on next, or a list of k tasks, from the newest probabilities."""
+        """Draw the task to train on next, or a list of k tasks, from the latest probabilities."""
         self._pump()
         names = self._teacher.curriculum.names
         drawn = draw(self._sums, self._random.random(1 if k is None else k))
         return names[drawn[0]] if k is None else [names[i] for i in drawn]
 
     def update(self, returns: Mapping[str, Any]) -> None:
-        """What came of it, one time-step: goes to the teacher with the next message.
+        """Queue the returns of one time-step; the next message takes them to the teacher.
 
-        A wrong return raises `ReturnsError` here, and nothing has changed.
+        Waits for the teacher only if 10,000 updates are queued.
+
+        Args:
+            returns: `{task: return or returns}`, as in `Teacher.update`.
+
+        Raises:
+            ReturnsError: A return or a task is invalid. Nothing is queued.
         """
         self._connect()
         self._teacher._checked(returns)
@@ -210,7 +244,14 @@ class RemoteTeacher:
             self._wait()
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until every update is acknowledged."""
+        """Wait until every update is acknowledged.
+
+        Args:
+            timeout: The most seconds to wait; None waits without limit.
+
+        Raises:
+            MasteryError: The timeout has passed, or the teacher failed on an update.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         while self._waiting:
             self._pump()
@@ -220,15 +261,15 @@ class RemoteTeacher:
                 raise self._late()
 
     def refresh(self) -> None:
-        """Wait for the newest probabilities, with all the updates of this worker in them."""
+        """Wait for the newest probabilities, which include all updates of this worker."""
         self.flush()
         while self._answer is not None:
             self._wait()
         while not self._told():
-            time.sleep(0.05)  # it is being started again
+            time.sleep(0.05)  # Ray is restarting the actor
 
     def _told(self) -> bool:
-        """Ask for the newest probabilities; whether there was an answer."""
+        """Ask for the newest probabilities; return whether an answer came."""
         self._send()
         heard = self._heard
         while self._answer is not None:
@@ -237,40 +278,40 @@ class RemoteTeacher:
 
     @property
     def probabilities(self) -> dict[str, float]:
-        """The probability of each task, now; asks the teacher."""
+        """The current probability of each task. Waits for the teacher."""
         found: dict[str, float] = self._ask("probabilities")
         return found
 
     @property
     def mastery(self) -> dict[str, float]:
-        """The mastering rate of each task; asks the teacher."""
+        """The mastering rate of each task. Waits for the teacher."""
         found: dict[str, float] = self._ask("mastery")
         return found
 
     @property
     def time_step(self) -> int:
-        """How many updates of all workers the teacher has; asks the teacher."""
+        """The number of updates the teacher has from all workers. Waits for the teacher."""
         found: int = self._ask("time_step")
         return found
 
     @property
     def clients(self) -> dict[str, int]:
-        """How many updates of each client the teacher has acknowledged, or could have."""
+        """The updates on disk per client id, even if the client has not heard so yet."""
         found: dict[str, int] = self._call(lambda actor: actor.clients.remote())
         return found
 
     def explain(self) -> Explanation:
-        """Why each task has its probability; asks the teacher."""
+        """Explain why each task has its probability. Waits for the teacher."""
         found: Explanation = self._ask("explain")
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """The teacher's state, as `Teacher.load_state_dict` takes it; asks the teacher."""
+        """The teacher's state, for `Teacher.load_state_dict`. Waits for the teacher."""
         found: dict[str, Any] = self._ask("state_dict")
         return found
 
     def stop(self) -> None:
-        """End the actor, with everything written; `start` goes on from the folder."""
+        """Write everything and end the actor; `start` with the same folder continues from it."""
         self.flush()
         self._call(lambda actor: actor.close.remote())
         _end(self.name, self.actor)
@@ -285,7 +326,7 @@ class RemoteTeacher:
         return _arrived, (self.name,)
 
     def _pump(self) -> None:
-        """Take an answer that is there, and send what waits if nothing is under way."""
+        """Take an answer if one has come, and send what waits if no message is in flight."""
         self._connect()
         if self._answer is not None and self._answer.done():
             self._receive()
@@ -304,7 +345,7 @@ class RemoteTeacher:
         answer, self._answer = self._answer, None
         try:
             acknowledged, wrong, time_step, news = answer.result()
-        except ray.exceptions.RayActorError:  # dead, or about to be back: the next message tells
+        except ray.exceptions.RayActorError:  # dead or restarting: the next message tells which
             self.actor = _find(self.name)
             return
         except ray.exceptions.RayTaskError as error:
@@ -329,7 +370,7 @@ class RemoteTeacher:
         before = self.actor, self.acknowledged
         self._receive()
         if before == (self.actor, self.acknowledged) and self._waiting:
-            time.sleep(0.05)  # it is being started again
+            time.sleep(0.05)  # Ray is restarting the actor
 
     def _late(self) -> MasteryError:
         return MasteryError(
@@ -341,7 +382,7 @@ class RemoteTeacher:
         return self._call(lambda actor: actor.ask.remote(what))
 
     def _call(self, method: Callable[[Any], Any]) -> Any:
-        """An answer of the actor, even if it dies meanwhile: these calls can be made twice."""
+        """Call the actor, again if it dies meanwhile; these calls can safely be repeated."""
         self._connect()
         while True:
             try:
@@ -354,13 +395,13 @@ class RemoteTeacher:
 
 
 def _arrived(name: str) -> RemoteTeacher:
-    """A copy in another process. It looks for the teacher when it is first used: Ray cannot be
-    asked anything while it unpacks arguments."""
+    """A copy in another process. It connects at first use, because Ray cannot be called while it
+    unpacks arguments."""
     return RemoteTeacher(name, _now=False)
 
 
 def _find(name: str) -> Any:
-    """The teacher's actor."""
+    """Find the teacher's actor."""
     if not ray.is_initialized():
         ray.init()
     try:
@@ -373,8 +414,8 @@ def _find(name: str) -> Any:
 
 
 def _end(name: str, actor: Any) -> None:
-    """Kill the actor and wait until it is gone: Ray only sends word, and until that has come the
-    actor answers still, and its name finds it."""
+    """Kill the actor and wait until it is gone. `ray.kill` returns early: for a while the actor
+    still answers and can still be found by its name."""
     ray.kill(actor)
     try:
         while True:
@@ -390,7 +431,7 @@ def _end(name: str, actor: Any) -> None:
 
 
 def _plain(error: Any) -> Exception:
-    """An error of ours as it was raised in the actor, without Ray's pages around it."""
+    """Our own error as the actor raised it, without Ray's traceback; else the error itself."""
     cause = getattr(error, "cause", None)
     found: Exception = cause if isinstance(cause, MasteryError) else error
     return found

@@ -1,9 +1,9 @@
-"""RLlib, its current API stack: every episode plays a task of the shared teacher.
+"""RLlib (new API stack): every episode plays a task that the shared teacher draws.
 
-RemoteTeacher.start(Teacher(curriculum, "mr", seed=0), folder)
-config = PPOConfig().environment(MyEnv).callbacks(CurriculumCallback)
+    RemoteTeacher.start(Teacher(curriculum, "mr", seed=0), folder)
+    config = PPOConfig().environment(MyEnv).callbacks(CurriculumCallback)
 
-The environment has an attribute `task` and plays it from its next `reset` on.
+The environment needs an attribute `task`, and plays that task from its next `reset` on.
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ except ModuleNotFoundError as error:
 
 
 class CurriculumCallback(RLlibCallback):
-    """Draws a task before each episode, and gives the teacher the return of each that ends.
+    """Draws a task before each training episode and sends the teacher the return at its end.
 
-    name: of the teacher, `partial(CurriculumCallback, name="other")`; connect: how it is found.
+    Evaluation episodes are left alone: they play what the environment plays by default. When an
+    environment runner's `sample` returns, the teacher has acknowledged all its episodes. Each
+    training result has the mastery and the probability of each task in `result["curriculum"]`.
 
-    Episodes for evaluation are left alone: they play what the environment plays by itself. When a
-    call of an environment runner returns, all its episodes are acknowledged by the teacher.
-    `result["curriculum"]` of a training iteration has the mastery and probability of each task.
+    Args:
+        name: The teacher's name. To set it, pass `partial(CurriculumCallback, name="other")`.
+        connect: A function of the name that returns the teacher's connection.
+
+    Raises:
+        MasteryError: While training, if the environment has no attribute `task`.
     """
 
     def __init__(
@@ -37,8 +42,8 @@ class CurriculumCallback(RLlibCallback):
     ) -> None:
         self._name, self._connect = name, connect
         self._found: Any = None
-        self._tasks: dict[int, str] = {}  # of the episode that each environment is in
-        self._before: dict[str, float] = {}  # return of episodes cut at the end of a sample
+        self._tasks: dict[int, str] = {}  # the task of each environment's current episode
+        self._before: dict[str, float] = {}  # return so far of episodes that a sample cut
 
     @property
     def _teacher(self) -> Any:
@@ -84,7 +89,7 @@ class CurriculumCallback(RLlibCallback):
 
 
 def _give(env: Any, index: int, task: str) -> None:
-    """Set an environment's task, in this process or in its own."""
+    """Set an environment's task, whether it runs in this process or in its own."""
     envs = getattr(env, "envs", None)
     if envs is not None:
         if not envs[index].has_wrapper_attr("task"):

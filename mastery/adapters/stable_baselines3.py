@@ -1,9 +1,9 @@
-"""A curriculum in Stable-Baselines3, and Stable-Baselines3 on any Gymnasium vector environment.
+"""Stable-Baselines3: train on a curriculum, or on any Gymnasium vector environment.
 
     envs = CurriculumVecEnv(make_env, teacher, num_envs=16)
     PPO("MlpPolicy", envs).learn(100_000, callback=CurriculumCallback(teacher, save="checkpoints"))
 
-and on after an interruption:
+To resume after an interruption:
 
     saved = last_checkpoint("checkpoints")
     teacher = Teacher.load(saved.teacher)
@@ -42,14 +42,20 @@ from mastery.adapters.ledger import Ledger
 from mastery.adapters.task_env import MakeEnv
 from mastery.adapters.trackers import scalars
 
-KEPT = 2  # checkpoints
+KEPT = 2  # checkpoints kept
 
 
 class GymnasiumVecEnv(VecEnv):
-    """A `gymnasium.vector.VectorEnv`, with or without wrappers, as Stable-Baselines3 wants it.
+    """A Gymnasium vector environment as a Stable-Baselines3 `VecEnv`.
 
-    Attributes and methods (`get_attr`, `set_attr`, `env_method`) are those of the vector
-    environment itself, of all its environments together; `get_attr` finds a wrapper's as well.
+    `get_attr`, `set_attr` and `env_method` act on the vector environment as a whole, not on its
+    single environments; `get_attr` also finds attributes of its wrappers.
+
+    Args:
+        envs: The vector environment, with or without wrappers, in autoreset mode "SameStep".
+
+    Raises:
+        MasteryError: The autoreset mode is a different one.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
@@ -122,7 +128,7 @@ class GymnasiumVecEnv(VecEnv):
 
 
 def _row(infos: dict[str, Any], n: int) -> dict[str, Any]:
-    """What a vector environment's infos say of one environment."""
+    """The infos of environment n, from those of its vector environment."""
     found: dict[str, Any] = {}
     for key, value in infos.items():
         if key.startswith("_") or not infos.get(f"_{key}", np.ones(n + 1))[n]:
@@ -132,7 +138,15 @@ def _row(infos: dict[str, Any], n: int) -> dict[str, Any]:
 
 
 class CurriculumVecEnv(GymnasiumVecEnv):
-    """Environments that play what a teacher wants to be played; see `CurriculumVectorEnv`."""
+    """A Stable-Baselines3 `VecEnv` that plays the tasks a teacher draws.
+
+    Args:
+        make_env: As in `CurriculumEnv`.
+        teacher: The teacher.
+        num_envs: The number of environments.
+        **settings: As in `CurriculumVectorEnv`, e.g. `vectorization_mode="async"`; the autoreset
+            mode is always "SameStep".
+    """
 
     def __init__(self, make_env: MakeEnv, teacher: Teacher, num_envs: int, **settings: Any) -> None:
         settings["autoreset_mode"] = AutoresetMode.SAME_STEP
@@ -140,15 +154,23 @@ class CurriculumVecEnv(GymnasiumVecEnv):
 
 
 class CurriculumCallback(BaseCallback):
-    """Updates the teacher, logs what it does, and saves it with the model.
+    """Updates the teacher, logs its mastery and probabilities, and saves it with the model.
 
-    teacher: that of the environments, be they one `CurriculumVecEnv` or many `CurriculumEnv`s.
-    save: a folder for checkpoints; none if None. Each is two files, the model's and the teacher's,
-        written so that `last_checkpoint` finds both or neither; the last two are kept.
-    save_every: steps between two checkpoints; the last is at the end of training.
+    For on-policy algorithms (PPO, A2C) one rollout is one time-step of the teacher. For others a
+    time-step is `update_every` environment steps, 2048 by default.
 
-    A time-step of the teacher is one rollout of an on-policy algorithm (PPO, A2C). Others have none
-    to speak of: there it is `update_every` steps of the environments, 2048 if not told otherwise.
+    Args:
+        teacher: The teacher of the environments, be they one `CurriculumVecEnv` or several
+            `CurriculumEnv`s.
+        save: The folder for checkpoints; None saves none. A checkpoint is two files, the model and
+            the teacher; `last_checkpoint` finds both or neither. The last two checkpoints are kept.
+        save_every: Steps between two checkpoints. One more is saved at the end of training.
+
+    Raises:
+        MasteryError: `save_every` is invalid; or, when training starts, the model's environments
+            have no teacher or a different one.
+        CheckpointError: The folder cannot be written, or it has a checkpoint with more steps than
+            this model has made.
     """
 
     def __init__(
@@ -196,13 +218,13 @@ class CurriculumCallback(BaseCallback):
         if isinstance(self.model, OnPolicyAlgorithm):
             self._ledger.update()
         for key, value in scalars(self.teacher, self._ledger.last).items():
-            # a table on the screen would be long, and cuts the names
+            # not on the screen: its table would be long and cuts the names
             self.logger.record(f"curriculum_{key}", value, exclude=("stdout", "log"))
         self.logger.record("curriculum/mastery", float(np.mean([*self.teacher.mastery.values()])))
         self.logger.record("curriculum/time_steps", self.teacher.time_step)
 
     def _on_rollout_start(self) -> None:
-        # here the model has learned from what the teacher has seen
+        # by now the model has learned from all that the teacher has seen
         if self.num_timesteps - self._saved_at >= self._save_every:
             self._save()
 
@@ -221,7 +243,7 @@ class CurriculumCallback(BaseCallback):
             self.model.save(beside)
             with beside.open("rb") as file:
                 os.fsync(file.fileno())
-            beside.replace(saved.model)  # now there is a checkpoint
+            beside.replace(saved.model)  # the checkpoint is now complete
         except OSError as error:
             raise CheckpointError(f"cannot write {saved.model}: {error.strerror}") from None
         finally:
@@ -233,7 +255,13 @@ class CurriculumCallback(BaseCallback):
 
 
 class Checkpoint(NamedTuple):
-    """A model and the teacher that goes with it."""
+    """The files of a model and of the teacher saved with it.
+
+    Attributes:
+        steps: The environment steps that the model had made.
+        model: The model's file, for `PPO.load`.
+        teacher: The teacher's file, for `Teacher.load`.
+    """
 
     steps: int
     model: Path
@@ -245,7 +273,17 @@ class Checkpoint(NamedTuple):
 
 
 def last_checkpoint(folder: str | Path) -> Checkpoint:
-    """The last that `CurriculumCallback` saved in a folder."""
+    """Find the last checkpoint that `CurriculumCallback` saved.
+
+    Args:
+        folder: The folder given to the callback as `save`.
+
+    Returns:
+        The checkpoint's step count and files.
+
+    Raises:
+        CheckpointError: The folder holds no complete checkpoint.
+    """
     for found in _checkpoints(Path(folder)):
         return found
     raise CheckpointError(
@@ -255,7 +293,7 @@ def last_checkpoint(folder: str | Path) -> Checkpoint:
 
 
 def _checkpoints(folder: Path) -> Iterator[Checkpoint]:
-    """All that are whole, the last first."""
+    """All complete checkpoints, the last first."""
     names = (re.fullmatch(r"model_(\d+)\.zip", path.name) for path in folder.glob("model_*.zip"))
     for steps in sorted((int(name[1]) for name in names if name), reverse=True):
         found = Checkpoint.at(folder, steps)

@@ -1,4 +1,4 @@
-"""SyncEnvs: Gymnasium's SyncVectorEnv, by a shorter way through a step."""
+"""SyncEnvs: Gymnasium's SyncVectorEnv with a faster step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gymnasium.vector.utils import concatenate, iterate
 if TYPE_CHECKING:
     Base = SyncVectorEnv[Any, Any]
 else:
-    Base = SyncVectorEnv  # before Gymnasium 1.4 it takes no types
+    Base = SyncVectorEnv  # not generic before Gymnasium 1.4
 
 
 class SyncEnvs(Base):
-    """What SyncVectorEnv does, in less time.
+    """Does the same as SyncVectorEnv, faster.
 
-    Each step begins with arrays in which nothing has ended, and writes into them only what has
-    happened: so there is nothing to do for an environment that goes on, and no array to copy.
+    Each step starts from new arrays of zeros and writes only what happened, so an environment whose
+    episode continues costs nothing extra, and no array is copied.
     """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -50,9 +50,9 @@ class SyncEnvs(Base):
         return self._together(), rewards, terminated, truncated, infos
 
     def _together(self) -> Any:
-        """The observations of all environments as one: a new one each time if `copy` says so."""
+        """Stack the observations of all environments, into a new array if `copy` is set."""
         space, each, buffer = self.single_observation_space, self._env_obs, self._observations
-        if type(space) is Box:  # as np.stack would do it, at half the cost
+        if type(space) is Box:  # same as np.stack at half the cost
             rows = [np.asarray(one)[None] for one in each]
             return np.concatenate(rows, out=np.empty_like(buffer) if self.copy else buffer)
         self._observations = concatenate(space, each, buffer)

@@ -1,4 +1,4 @@
-"""TaskEnv: a Gymnasium environment that becomes the environment of another task at each reset."""
+"""TaskEnv: a Gymnasium environment that switches to a task's environment at each reset."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ MakeEnv = Callable[[], Env] | Callable[[str], Env] | str | None
 
 
 class Maker:
-    """Makes the environments of a curriculum's tasks, in one of three ways.
+    """Makes the environments of a curriculum's tasks.
 
-    make_env: a function that takes a task's name and gives its environment; or a function without
-        arguments (or an environment's id) that gives one environment for all tasks, which is told
-        the task by `reset(options={"task": name})`; or None: each task's `settings["env"]` is the
-        id of its environment.
+    Args:
+        make_env: A function of a task's name that returns the task's environment; or a function
+            without arguments, or an environment id, for a single environment that plays all tasks
+            and reads the task from `reset(options={"task": name})`; or None: each task's
+            `settings["env"]` is an environment id.
+        curriculum: The tasks.
+
+    Raises:
+        MasteryError: `make_env` is none of these.
     """
 
     def __init__(self, make_env: MakeEnv, curriculum: Curriculum) -> None:
@@ -53,7 +58,7 @@ class Maker:
             env = self._function() if self.one_for_all else self._function(name)
         except MasteryError:
             raise
-        except Exception as error:  # whatever a function of someone else's does
+        except Exception as error:  # a user's function may raise anything
             raise MasteryError(f"task {name!r}: make_env failed: {said(error)}") from error
         if not isinstance(env, gymnasium.Env):
             raise MasteryError(
@@ -68,10 +73,9 @@ class Maker:
 
 
 class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """One environment after the other; `choose` says of which task, at each reset.
+    """Plays one task's environment after another; at each reset `choose` picks the task.
 
-    Environments are made when they are first needed and reused; of those not played for the
-    longest time, all but `keep` are closed.
+    Environments are made at first use and reused. The `keep` most recently used ones stay open.
     """
 
     def __init__(self, maker: Maker, keep: int = KEPT) -> None:
@@ -79,10 +83,10 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise MasteryError(f"keep is {keep!r}: it must be a whole number from 1 on")
         self._maker, self._keep = maker, keep
         self._kept: OrderedDict[int, Env] = OrderedDict()
-        self._accepted: set[int] = set()  # environments that heed the task they are told
+        self._accepted: set[int] = set()  # ids of environments known to read options["task"]
         self._seeds: np.random.Generator | None = None
         self._seeded: set[int] = set()
-        self._spaces: dict[str, Any] = {}  # of the first; the others have to have the same
+        self._spaces: dict[str, Any] = {}  # those of the first environment; all must have the same
         self.position = 0
         super().__init__(self._environment(0))
         self.observation_space = self._spaces["observation_space"]
@@ -90,7 +94,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.metadata = self.env.metadata
 
     def check(self) -> None:
-        """Make the environments of the first tasks, to see at once whether they fit together."""
+        """Make the environments of the first `keep` tasks, to fail early if their spaces differ."""
         if not self._maker.one_for_all:
             for task in range(min(self._keep, len(self._maker.names))):
                 self._environment(task)
@@ -101,13 +105,13 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def task(self) -> str:
-        """The name of the task that is played."""
+        """The name of the current task."""
         return self._maker.names[self.position]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """A new episode of the task that comes next, or of `options["task"]`."""
+        """Start an episode of the next task, or of `options["task"]` if given."""
         told = {} if options is None else dict(options)
         asked = told.pop("task", None)
         task = self.choose() if asked is None else self._maker.position(asked)
@@ -122,7 +126,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             )
         except MasteryError:
             raise
-        except Exception as error:  # whatever an environment of someone else's does
+        except Exception as error:  # a user's environment may raise anything
             raise MasteryError(
                 f"task {name!r}: its environment failed in reset(): {said(error)}"
             ) from error
@@ -169,7 +173,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             env.close()
 
     def _seed(self, env: Env, seed: int | None) -> int | None:
-        """Once a seed is given, every environment gets one that follows from it."""
+        """The seed for this reset. Once one is given, each environment gets one derived from it."""
         if seed is not None:
             self._seeds, self._seeded = np.random.default_rng(seed), set()
         elif self._seeds is not None and id(env) not in self._seeded:
@@ -193,7 +197,7 @@ _OWNERS: WeakValueDictionary[int, TaskEnv] = WeakValueDictionary()  # by id of t
 
 
 class _Noted(dict[str, Any]):
-    """Options for an environment, that know whether it has looked at its task."""
+    """Reset options that record whether the environment has read its task."""
 
     seen = False
 
@@ -209,7 +213,7 @@ class _Noted(dict[str, Any]):
         self.seen = self.seen or key == "task"
         return super().pop(key, *default)
 
-    def keys(self) -> Any:  # for {**options}, dict(options) and the like
+    def keys(self) -> Any:  # for {**options}, dict(options) etc.
         self.seen = True
         return super().keys()
 
@@ -223,10 +227,10 @@ class _Noted(dict[str, Any]):
 
 
 def _takes_task(function: Callable[..., Any]) -> bool:
-    """Whether a function has an argument that has to be given, or is called task."""
+    """Whether a function requires an argument, or its first one is named `task`."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # something built in
+    except (TypeError, ValueError):  # built-ins have no signature
         return True
     places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     needed = [p.name for p in places if p.default is p.empty]
@@ -239,6 +243,6 @@ def _takes_task(function: Callable[..., Any]) -> bool:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Whether two boxes differ in nothing but their bounds."""
+    """Whether two boxes differ only in their bounds."""
     both = isinstance(a, spaces.Box) and isinstance(b, spaces.Box)
     return both and a.shape == b.shape and a.dtype == b.dtype

@@ -1,13 +1,13 @@
-"""PyTorch: samplers that draw a dataset's examples by their tasks, and react within an epoch.
+"""PyTorch: samplers that draw a dataset's examples by task and react within an epoch.
 
-sampler = CurriculumSampler(dataset, teacher, labels=tasks)
-for x, y, task in DataLoader(dataset, batch_size=32, sampler=sampler):
-    ...
-    sampler.update(by_task(task, correct))
+    sampler = CurriculumSampler(dataset, teacher, labels=tasks)
+    for x, y, task in DataLoader(dataset, batch_size=32, sampler=sampler):
+        ...
+        sampler.update(by_task(task, correct))
 
-An index is drawn when it is asked for, so that an update counts from the next batch on. (A loader
-with `num_workers` asks for some batches ahead.) All the examples of a task come once, in random
-order, before any of them comes again.
+Each index is drawn when the loader requests it, so an update takes effect from the next batch on.
+(A loader with `num_workers` requests some batches ahead.) Every example of a task comes once, in
+random order, before any of them is repeated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,19 @@ except ModuleNotFoundError as error:
 
 
 def by_task(tasks: Iterable[str], scores: Iterable[Any]) -> dict[str, list[float]]:
-    """The scores of a batch as a teacher takes them: `{task: [score, …]}`."""
+    """Group the scores of a batch by task.
+
+    Args:
+        tasks: The task of each example.
+        scores: The score of each example; anything that `float` accepts.
+
+    Returns:
+        `{task: [score, …]}`, as a teacher's `update` takes it.
+
+    Example:
+        >>> by_task(["a", "b", "a"], [1, 0, 0.5])
+        {'a': [1.0, 0.5], 'b': [0.0]}
+    """
     found: dict[str, list[float]] = {}
     for task, score in zip(tasks, scores, strict=True):
         found.setdefault(task, []).append(float(score))
@@ -40,15 +52,15 @@ def by_task(tasks: Iterable[str], scores: Iterable[Any]) -> dict[str, list[float
 
 
 class Examples:
-    """The examples of each task; all of a task's come once, in random order, before any again.
+    """The examples of each task; each comes once, in random order, before any is repeated.
 
-    `taken` (N,) int64 says how many of each task were taken, and is all that has to be saved.
+    `taken` (N,) int64 counts the examples taken from each task; it is the only state to save.
     """
 
     def __init__(self, dataset: Any, labels: Any, teacher: Teacher, seed: int) -> None:
         names = teacher.curriculum.names
         rows = _rows(_labels(dataset, labels), len(dataset), teacher)
-        self._by_task = np.argsort(rows, kind="stable")  # examples, task after task
+        self._by_task = np.argsort(rows, kind="stable")  # indexes of examples, grouped by task
         self._number = np.bincount(rows, minlength=len(names))
         if not self._number.all():
             raise MasteryError(
@@ -61,7 +73,7 @@ class Examples:
         self.taken = np.zeros(len(names), np.int64)
 
     def take(self, row: int) -> int:
-        """The next example of the task in this row of the curriculum."""
+        """The index of the next example of the task at this position of the curriculum."""
         number, start = int(self._number[row]), int(self._start[row])
         turn, at = divmod(int(self.taken[row]), number)
         if row not in self._order or self._order[row][0] != turn:
@@ -73,7 +85,7 @@ class Examples:
 
 
 class _Curriculum(Sampler[Any]):
-    """What the two samplers share: examples, place in the epoch, ranks, and state."""
+    """What both samplers share: the examples, the position in the epoch, the ranks, the state."""
 
     def __init__(
         self,
@@ -115,16 +127,23 @@ class _Curriculum(Sampler[Any]):
         while self._at < self._steps:
             self._at += 1
             yield self._draw()
-        self._at = 0  # so that a state taken between two epochs is not at the end of the first
+        self._at = 0  # a state saved between two epochs must not be at the end of the first
 
     def _draw(self) -> Any:
         raise NotImplementedError
 
     def update(self, returns: Mapping[str, Any]) -> None:
-        """Tell the teacher what came of it: `{task: return or returns}`, one time-step.
+        """Update the teacher with the returns of one time-step.
 
-        Under DistributedDataParallel every rank calls this with its own returns, at the same step;
-        the teachers of all ranks then see the returns of all ranks, and stay equal.
+        Under DistributedDataParallel, every rank calls this with its own returns at the same step.
+        The teacher of each rank gets the returns of all ranks, so the teachers stay equal.
+
+        Args:
+            returns: `{task: return or returns}`; see `by_task`.
+
+        Raises:
+            ReturnsError: A return or a task is invalid.
+            MasteryError: The ranks are not connected, or their teachers differ.
         """
         if self._world == 1:
             self.teacher.update({task: _plain(given) for task, given in returns.items()})
@@ -145,14 +164,21 @@ class _Curriculum(Sampler[Any]):
         self.teacher.update(together)
 
     def state_dict(self) -> dict[str, Any]:
-        """The place in the epoch and the teacher, for `StatefulDataLoader` or your checkpoint."""
+        """The position in the epoch and the teacher, for `StatefulDataLoader` or a checkpoint."""
         state = self.teacher.state_dict()
         state["state"] = {path: torch.from_numpy(leaf) for path, leaf in state["state"].items()}
         taken = torch.from_numpy(self._examples.taken.copy())
         return {"at": self._at, "taken": taken, "teacher": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on exactly there: the next iteration ends the epoch that was begun."""
+        """Resume exactly from a state; the next iteration finishes its epoch.
+
+        Args:
+            state: What `state_dict` returned.
+
+        Raises:
+            CheckpointError: The state is not from such a sampler, or it has other tasks.
+        """
         if not isinstance(state, Mapping) or {"at", "taken", "teacher"} - set(state):
             raise CheckpointError("this is not the state of a curriculum sampler")
         taken = torch.as_tensor(state["taken"]).numpy().astype(np.int64)
@@ -165,14 +191,27 @@ class _Curriculum(Sampler[Any]):
 
 
 class CurriculumSampler(_Curriculum):
-    """One index at a time: a task from the teacher, then an example of it.
+    """Draws one index at a time: the teacher draws a task, then comes an example of it.
 
-    labels: a task's name for each example; or the name of a column or of an attribute of the
-        dataset that has them.
-    length: examples in an epoch, of all ranks together; the dataset's length if not given.
-    seed: of the order of a task's examples.
-    num_replicas, rank: as `torch.distributed` says if not given. Each rank needs a teacher made
-        alike, with the same seed; all of them draw alike, and each rank gets its own examples.
+    With several ranks, make the same teacher with the same seed on each. All teachers draw the same
+    tasks, and each rank gets its own examples.
+
+    Args:
+        dataset: A map-style dataset with at least one example of each task.
+        teacher: The teacher.
+        labels: The task name of each example; or the name of a dataset column or attribute that
+            holds them.
+        length: Examples per epoch, over all ranks; by default the length of the dataset.
+        seed: The seed of the order of each task's examples.
+        num_replicas: The number of ranks; by default from `torch.distributed`.
+        rank: The rank of this process; by default from `torch.distributed`.
+
+    Raises:
+        MasteryError: A label is no task, a task has no example, or an argument is invalid.
+
+    Example:
+        >>> sampler = CurriculumSampler(dataset, Teacher(curriculum, "mr", seed=0), labels=tasks)
+        >>> loader = DataLoader(dataset, batch_size=32, sampler=sampler)
     """
 
     def __init__(
@@ -195,8 +234,24 @@ class CurriculumSampler(_Curriculum):
 
 
 class CurriculumBatchSampler(_Curriculum):
-    """A minibatch of indexes at a time, with the teacher's number of examples of each task
-    (algorithm 3). The arguments are those of `CurriculumSampler`; `batch_size` is of each rank.
+    """Draws one minibatch of indexes at a time; the teacher allocates it to tasks (algorithm 3).
+
+    Args:
+        dataset: As in `CurriculumSampler`, like all arguments but `batch_size`.
+        teacher: The teacher.
+        batch_size: Examples per minibatch on each rank.
+        labels: The task name of each example, or where the dataset has them.
+        length: Examples per epoch, over all ranks.
+        seed: The seed of the order of each task's examples.
+        num_replicas: The number of ranks.
+        rank: The rank of this process.
+
+    Raises:
+        MasteryError: As in `CurriculumSampler`.
+
+    Example:
+        >>> sampler = CurriculumBatchSampler(dataset, teacher, 32, labels=tasks)
+        >>> loader = DataLoader(dataset, batch_sampler=sampler)
     """
 
     def __init__(
@@ -220,11 +275,11 @@ class CurriculumBatchSampler(_Curriculum):
         rows = self.teacher.curriculum.positions
         numbers = self.teacher.allocate(self.batch_size * self._world)
         drawn = [self._examples.take(rows[task]) for task in numbers.elements()]
-        return drawn[self._rank :: self._world]  # so each rank has its share of every task
+        return drawn[self._rank :: self._world]  # each rank gets its share of every task
 
 
 def check_equal(marks: Sequence[Any]) -> None:
-    """The ranks' teachers must be the same, or each rank would train on a curriculum of its own."""
+    """Raise MasteryError if the teachers of the ranks differ: they must draw the same tasks."""
     for rank, mark in enumerate(marks):
         if mark != marks[0]:
             raise MasteryError(
@@ -234,7 +289,7 @@ def check_equal(marks: Sequence[Any]) -> None:
 
 
 def mark(teacher: Teacher) -> tuple[Any, ...]:
-    """What two equal teachers have in common, and two different ones have not."""
+    """A value that is equal for equal teachers and differs for different ones."""
     state = teacher.state_dict()
     return tuple(state[part] for part in ("curriculum", "program", "time_step", "random"))
 
@@ -244,7 +299,7 @@ def _plain(given: Any) -> Any:
 
 
 def _labels(dataset: Any, labels: Any) -> Any:
-    """A label for each example, from where the user says they are."""
+    """The label of each example, from the place that the user named."""
     if not hasattr(dataset, "__len__"):
         raise MasteryError(
             f"the dataset ({type(dataset).__name__}) has no length: a curriculum chooses among "
@@ -264,7 +319,7 @@ def _labels(dataset: Any, labels: Any) -> Any:
 
 
 def _rows(labels: Any, examples: int, teacher: Teacher) -> NDArray[np.int64]:
-    """(examples,): each example's task, as a row of the curriculum."""
+    """(examples,): the position of each example's task in the curriculum."""
     try:
         labels = list(labels)
     except TypeError:

@@ -1,4 +1,4 @@
-"""What a teacher does, for the tools that people watch their runs with.
+"""Log a teacher's mastery and probabilities to an experiment tracker.
 
 track(teacher, wandb.log)                       Weights & Biases
 track(teacher, mlflow.log_metrics)              MLflow
@@ -21,7 +21,7 @@ from mastery.errors import CheckpointError
 from mastery.rundir.event_files import event_file
 from mastery.teacher import Teacher
 
-_OTHER = re.compile(r"[^/\w.\- :]")  # what MLflow refuses in a name
+_OTHER = re.compile(r"[^/\w.\- :]")  # characters that MLflow refuses in a name
 
 
 def track(
@@ -30,9 +30,19 @@ def track(
     step: int | None = None,
     returns: Mapping[str, Sequence[float]] | None = None,
 ) -> dict[str, float]:
-    """Call `log(scalars, step=step)` with the teacher's `scalars`, and return them.
+    """Log the teacher's `scalars` and return them.
 
-    step: the teacher's time-step if it is not given.
+    Args:
+        teacher: The teacher.
+        log: Called as `log(scalars, step=step)`.
+        step: The step to log at; by default the teacher's time-step.
+        returns: The returns of the last update, to log them too.
+
+    Returns:
+        What was logged; see `scalars`.
+
+    Example:
+        >>> track(teacher, wandb.log, returns=returns)
     """
     found = scalars(teacher, returns)
     log(found, step=teacher.time_step if step is None else step)
@@ -42,8 +52,17 @@ def track(
 def scalars(
     teacher: Teacher, returns: Mapping[str, Sequence[float]] | None = None
 ) -> dict[str, float]:
-    """`mastery/TASK` and `probability/TASK`, and of what was returned `return/TASK`, its mean, and
-    `episodes/TASK`. A program of one's own has no mastery."""
+    """The numbers to log for a teacher.
+
+    Args:
+        teacher: The teacher.
+        returns: The returns of the last update, if you want them included.
+
+    Returns:
+        `mastery/TASK` and `probability/TASK` for each task, and for each task in `returns` the mean
+        `return/TASK` and the count `episodes/TASK`. A custom program has no mastery. Characters
+        that MLflow refuses in a name become `_`.
+    """
     columns = {"mastery": teacher.mastery, "probability": teacher.probabilities}
     if returns is not None:
         seen = {task: np.atleast_1d(values) for task, values in returns.items()}
@@ -59,9 +78,13 @@ def scalars(
 
 
 class TensorBoard:
-    """An event file in a folder, a new one for each object, as TensorBoard's own writer has it.
+    """Writes a TensorBoard event file.
 
-    What was logged is in the file when `log` returns; there is nothing to close.
+    Each object writes a new file, as TensorBoard's own writer does. When `log` returns, the numbers
+    are in the file; there is nothing to close.
+
+    Args:
+        folder: Where to write the file; made at the first `log` if missing.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -76,7 +99,7 @@ class TensorBoard:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 with self.path.open("ab") as file:
-                    file.write(b"".join(parts[self._begun :]))  # the first is said once a file
+                    file.write(b"".join(parts[self._begun :]))  # the header only once
             except OSError as error:
                 raise CheckpointError(f"cannot write {self.path}: {error.strerror}") from None
             self._begun = True

@@ -1,15 +1,14 @@
 """TRL: a curriculum over the prompts of `GRPOTrainer`.
 
-trainer = CurriculumGRPOTrainer(
-    model=model, reward_funcs=reward, args=args, train_dataset=dataset, teacher=teacher
-)
-trainer.train()
+    trainer = CurriculumGRPOTrainer(
+        model=model, reward_funcs=reward, args=args, train_dataset=dataset, teacher=teacher
+    )
+    trainer.train()
 
-The dataset has a column `task` beside `prompt`. For each batch of generations the teacher says how
-many prompts of each task it has; a prompt and its completions stay one group, on however many
-processes. The rewards of all processes are the task's returns: one batch of generations is one
-time-step. The trainer asks for a batch while the one before is being trained on, so rewards change
-what comes after the next batch.
+The dataset has a column `task` beside `prompt`. The teacher allocates each generation batch to
+tasks; a prompt and its completions stay one group, on any number of processes. The rewards of all
+processes are the tasks' returns, and one generation batch is one time-step. The trainer fetches a
+batch while it trains on the previous one, so rewards affect the batch after the next.
 """
 
 from __future__ import annotations
@@ -38,15 +37,16 @@ from torch.utils.data import Sampler
 from mastery.adapters.torch import Examples, by_task, check_equal, mark
 
 FILE = "curriculum.ckpt"
-FEW = 32  # tasks that are logged one by one
+FEW = 32  # up to this many tasks are logged individually
 
 
 class PromptSampler(Sampler[int]):
-    """Indexes as TRL's `RepeatSampler` gives them, with prompts drawn by the teacher when a batch
-    begins: each prompt `generations` times in a row, and the whole batch `repeats` times.
+    """Yields indexes in the order of TRL's `RepeatSampler`; the teacher draws the prompts.
 
-    drawn: the prompts of this epoch so far. A trainer that resumes asks for the epoch from its
-    beginning and skips what it has had: it gets the same ones again, and then new ones.
+    Prompts are drawn when a batch starts. Each comes `generations` times in a row, and the whole
+    batch `repeats` times. `drawn` holds the prompts of this epoch so far: a trainer that resumes
+    iterates from the start of the epoch and skips what it has seen, so it must get the same prompts
+    again before new ones.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PromptSampler(Sampler[int]):
         self.resumed = False
         self._prompts, self._generations, self._repeats = prompts, generations, repeats
         self._batches = len(dataset) // prompts
-        self.loads = self._batches * repeats  # how often a loader takes a batch in an epoch
+        self.loads = self._batches * repeats  # batches that a loader takes in an epoch
         self._seed = seed
         if not self._batches:
             raise MasteryError(f"{len(dataset)} prompts are too few for one batch of {prompts}")
@@ -95,20 +95,34 @@ class PromptSampler(Sampler[int]):
         return mixed
 
 
-_Trainer: Any = GRPOTrainer  # its types say less than is there
+_Trainer: Any = GRPOTrainer  # its type annotations are incomplete
 
 
 class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
-    """A `GRPOTrainer` whose prompts a teacher chooses. On several processes each makes its teacher
-    alike, with the same seed; they stay equal.
+    """A `GRPOTrainer` whose prompts are chosen by a teacher.
 
-    teacher: of the tasks that the dataset's prompts belong to.
-    labels: the column that has a prompt's task.
-    score: the reward function whose rewards are a task's returns; if not given, the weighted sum
-        of all, which is what is trained on. The tasks' minimum and maximum are in its terms.
+    With several processes, make the same teacher with the same seed in each; they stay equal.
+    Checkpoints include the teacher, and `train(resume_from_checkpoint=…)` continues with the same
+    prompts.
 
-    Checkpoints hold the curriculum too, and `train(resume_from_checkpoint=…)` goes on with the
-    same prompts.
+    Args:
+        *args: Passed to `GRPOTrainer`.
+        teacher: The teacher of the tasks that the dataset's prompts belong to.
+        labels: The dataset column that holds each prompt's task.
+        score: The reward function whose rewards are the tasks' returns; by default the weighted sum
+            of all, which is what the trainer optimises. Set the tasks' minimum and maximum on its
+            scale.
+        **kwargs: Passed to `GRPOTrainer`. Set `remove_unused_columns=False` in `GRPOConfig`.
+
+    Raises:
+        MasteryError: An argument is invalid, there is no train dataset, a label is no task, or a
+            task has no prompt.
+
+    Example:
+        >>> trainer = CurriculumGRPOTrainer(
+        ...     model=model, reward_funcs=reward, args=args, train_dataset=dataset, teacher=teacher
+        ... )
+        >>> trainer.train()
     """
 
     def __init__(
@@ -127,7 +141,7 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         if self.train_dataset is None:
             raise MasteryError("the trainer has no train_dataset: a curriculum chooses from it")
-        Examples(self.train_dataset, labels, teacher, 0)  # say now what is wrong with it
+        Examples(self.train_dataset, labels, teacher, 0)  # raise early if the labels are wrong
         if self.args.remove_unused_columns:
             raise MasteryError(
                 f"remove_unused_columns would remove {labels!r}: set it to False in GRPOConfig"
@@ -151,7 +165,7 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
     def _calculate_rewards(
         self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any
     ) -> Any:
-        """The rewards of all processes, as ever; and the teacher hears of them."""
+        """The rewards of all processes, as in TRL; also updates the teacher with them."""
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         if self.model.training:
             if self._score is None:
@@ -168,7 +182,7 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         return rewards
 
     def _note(self) -> None:
-        """Put the curriculum into the trainer's log."""
+        """Log mastery and probabilities with the trainer's metrics."""
         metrics, mastery = self._metrics["train"], self.teacher.mastery
         metrics["curriculum/mastery"].append(float(np.mean(list(mastery.values()))))
         if len(mastery) <= FEW:
@@ -203,5 +217,5 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         self._sampler.examples.taken = arrays["taken"].copy()
         self._sampler.drawn = arrays["drawn"].tolist()
         steps = math.ceil(self._sampler.loads / self.args.gradient_accumulation_steps)
-        within = self.state.global_step % steps != 0  # or else a new epoch begins
+        within = self.state.global_step % steps != 0  # else a new epoch starts
         self._sampler.resumed = within and not self.args.ignore_data_skip

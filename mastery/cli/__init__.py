@@ -1,4 +1,4 @@
-"""The command line. It parses and prints; the work is callable from Python."""
+"""The command line. It only parses and prints; everything else is callable from Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several commands share: the console, arguments, and how they are read."""
+"""What several commands share: the console, and arguments and their parsing."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ CurriculumArgument = Annotated[
 
 
 def check_place(path: Path | None) -> None:
-    """Before the work is done: is there a place for what will come of it?"""
+    """Check before the work starts that the output file can be written."""
     if path and (path.is_dir() or not path.resolve().parent.is_dir()):
         raise MasteryError(f"cannot write {path}: it must be a file in a folder that is there")
 
 
 def split_programs(text: str) -> list[str]:
-    """`mr:delta=0.8,window=20,uniform` is two programs: a setting belongs to what is before it."""
+    """Split a comma-separated list of programs; a setting belongs to the program before it.
+
+    Example:
+        >>> split_programs("mr:delta=0.8,window=20,uniform")
+        ['mr:delta=0.8,window=20', 'uniform']
+    """
     found: list[str] = []
     for item in filter(None, (item.strip() for item in text.split(","))):
         if found and "=" in item and ":" not in item:
@@ -42,7 +47,7 @@ def split_programs(text: str) -> list[str]:
 
 
 def split_settings(items: Iterable[str]) -> dict[str, list[str]]:
-    """`["a=1", "b=2,3"]` to `{"a": ["1"], "b": ["2", "3"]}`."""
+    """Parse settings: `["a=1", "b=2,3"]` gives `{"a": ["1"], "b": ["2", "3"]}`."""
     found: dict[str, list[str]] = {}
     for item in items:
         key, equals, values = item.partition("=")
@@ -56,7 +61,7 @@ def split_settings(items: Iterable[str]) -> dict[str, list[str]]:
 
 
 def read_count(text: str) -> int:
-    """`2M`, `500k`, `1.5M` or `2_000_000` as a whole number."""
+    """Parse `2M`, `500k`, `1.5M` or `2_000_000` as a whole number."""
     match = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?(?:e\d\d?)?)\s*([kKmMgGbB]?)", text.strip())
     if not match:
         raise MasteryError(f"{text!r} is not a number of frames; write 2M, 500k or 2000000")

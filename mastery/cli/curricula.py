@@ -1,4 +1,4 @@
-"""`mastery show` and `mastery programs`: what there is."""
+"""`mastery show` and `mastery programs`: show a curriculum, list the programs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def show(
 def programs(
     name: Annotated[str | None, typer.Argument(help="One program, to see only that.")] = None,
 ) -> None:
-    """List the programs, what they are made of, and their settings.
+    """List the programs, their parts and their settings.
 
-    A program is written as its name, or with settings: [bold]mr:delta=0.8,window=20[/bold]. Any
-    part can be exchanged as well: [bold]mr:progress=online,distribution=gamax[/bold].
+    Write a program as its name, or with settings: [bold]mr:delta=0.8,window=20[/bold]. You can also
+    replace any part: [bold]mr:progress=online,distribution=gamax[/bold].
     """
     if name is not None:
         recipe = Recipe.parse(name)

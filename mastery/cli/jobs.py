@@ -1,4 +1,4 @@
-"""`mastery runs` and `mastery export`: what came of training jobs."""
+"""`mastery runs` and `mastery export`: list training jobs and export their curves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.
 def runs_command(
     folder: Annotated[Path, typer.Argument(help="Where run directories are.")] = Path("runs"),
 ) -> None:
-    """List the training jobs of a folder.
+    """List the training jobs in a folder.
 
     [dim]mastery runs[/dim]
     """
@@ -59,7 +59,7 @@ def export_command(
         Path | None, typer.Option(help="Write the curves for TensorBoard into this folder.")
     ] = None,
 ) -> None:
-    """Write the curves of a training job for other tools.
+    """Export the curves of a training job to other tools.
 
     [dim]mastery export runs/key-corridor-mr --csv curves.csv[/dim]
     [dim]mastery export runs/key-corridor-mr --tensorboard logs[/dim]

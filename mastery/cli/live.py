@@ -1,4 +1,4 @@
-"""The live view of a training job: in a terminal a picture that moves, else plain lines."""
+"""The live view of training jobs: progress bars in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mastery.rundir.metrics import SCORES
 if TYPE_CHECKING:
     from mastery.training.train import Progress as State
 
-SHOWN = 24  # tasks that have a line
+SHOWN = 24  # the most tasks shown
 LINES_EVERY = 5.0  # seconds between plain lines
 
 
@@ -30,7 +30,7 @@ LINES_EVERY = 5.0  # seconds between plain lines
 def progress_view(
     console: Console, tasks: Sequence[str], unit: str
 ) -> Iterator[Callable[[State], None]]:
-    """A function to call after each chunk. unit: frames or examples."""
+    """Yield a function to call after each chunk. `unit` is frames or examples."""
     if not console.is_terminal:
         typer.echo("preparing: the first compilation takes some half a minute")
         yield _Lines(tasks, unit)
@@ -63,7 +63,7 @@ def progress_view(
 
 @contextmanager
 def several_view(console: Console) -> Iterator[Callable[[str, str, State], None]]:
-    """A function to call with a job's name, its unit and how it stands: a line for each job."""
+    """Yield a function to call with a job's name, unit and progress; each job gets one line."""
     if not console.is_terminal:
         typer.echo("preparing: the first compilations take some half a minute")
         lines: dict[str, _Lines] = {}
@@ -120,7 +120,7 @@ def _table(tasks: Sequence[str], state: State, good: str) -> Table:
 
 
 class _Lines:
-    """Progress as plain lines, one every few seconds, and at the end."""
+    """Prints progress as plain lines, every few seconds and at the end."""
 
     def __init__(self, tasks: Sequence[str], unit: str, name: str = "") -> None:
         self.tasks, self.unit, self.clock = tasks, unit, _Clock()
@@ -144,7 +144,7 @@ class _Lines:
 
 
 class _Clock:
-    """How long it will take, by the time since the first chunk, which was compiled as well."""
+    """Estimates the time left from the chunks after the first, which includes compilation."""
 
     def __init__(self) -> None:
         self.first: tuple[float, int] | None = None
@@ -170,7 +170,7 @@ def _number(value: float) -> str:
 
 
 def short(frames: int) -> str:
-    """`1.25M`, `500k`."""
+    """A number in short form: `1.25M`, `500k`."""
     for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if frames >= size:
             return f"{frames / size:.3g}{letter}"

@@ -1,4 +1,4 @@
-"""`mastery report` and `mastery watch`: training jobs on a page, as a file and live."""
+"""`mastery report` and `mastery watch`: a page of training jobs, as a file or live."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def report_command(
     ] = False,
     show: Show = False,
 ) -> None:
-    """Write a page of training jobs: one file, works offline; also while they train.
+    """Write a report of training jobs, finished or not, as one HTML file that works offline.
 
     [dim]mastery report runs/key-corridor-mr[/dim]
     [dim]mastery report runs/a runs/b -o report.html --clips[/dim]
@@ -45,6 +45,7 @@ def report_command(
 
 
 def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -> None:
+    """Write the page of these run directories; print what could not be shown, and the path."""
     from mastery.page import assemble, data
     from mastery.page.clips import Clips, make_clip
     from mastery.page.places import check_folders, find_places
@@ -82,7 +83,7 @@ def watch_command(
     ] = None,
     show: Show = False,
 ) -> None:
-    """Watch training jobs on a page that follows them; Ctrl-C ends it.
+    """Watch training jobs on a live page; Ctrl-C stops it.
 
     [dim]mastery watch runs[/dim]
     [dim]mastery watch runs/key-corridor-mr --open[/dim]

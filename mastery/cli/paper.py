@@ -1,4 +1,4 @@
-"""`mastery paper`: the paper's experiments from the command line."""
+"""`mastery paper`: run the paper's experiments from the command line."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def paper_command(
         typer.Option("--redraw", help="Train nothing: figures and page from the curves there are."),
     ] = False,
 ) -> None:
-    """Reproduce the paper: train its experiments, judge its claims, draw its figures.
+    """Reproduce the paper: train its experiments, check its claims, draw its figures.
 
     It trains in two worlds: the MiniGrid and the agent of September 2018, which the paper's runs
-    used, and today's MiniGrid with our agent. A stopped job continues where it was. The page is
+    used, and today's MiniGrid with our agent. A stopped job continues where it stopped. The page is
     written at the end.
 
     [dim]mastery paper                         all of the paper's experiments, on a GPU[/dim]

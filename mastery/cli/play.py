@@ -1,4 +1,4 @@
-"""`mastery play`: an episode, in words and as a GIF."""
+"""`mastery play`: play one episode; print its outcome and write it as a GIF."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def play_command(
     tile: Annotated[int, typer.Option(min=4, max=64, help="Pixels of a cell.")] = 32,
     view: Annotated[bool, typer.Option(help="Show what the agent sees beside the map.")] = True,
 ) -> None:
-    """Play an episode: of a MiniGrid task, or by the agent of a training job.
+    """Play one episode of a MiniGrid task, or with the trained agent of a job.
 
     [dim]mastery play list[/dim]
     [dim]mastery play ObstructedMaze-Full --agent planner --gif maze.gif[/dim]
@@ -129,7 +129,7 @@ def play_command(
 def _play_gymnasium(
     trained: Any, task: str, seed: int, steps: int, greedy: bool, gif: Path | None, fps: float
 ) -> None:
-    """An episode in an environment of Gymnasium, which draws its own pictures."""
+    """Play an episode in a Gymnasium environment, which renders its own frames."""
     from mastery.minigrid.play import write_gif
 
     frames: list[Any] = []

@@ -1,4 +1,4 @@
-"""`mastery simulate`: synthetic learners."""
+"""`mastery simulate`: compare programs on synthetic learners."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def simulate_command(
         Path | None, typer.Option("--out", "-o", help="Write a page with the curves (HTML).")
     ] = None,
 ) -> None:
-    """Teach synthetic learners, and see how long each program takes to master every task.
+    """Teach synthetic learners and compare how long each program takes to master every task.
 
     [dim]mastery simulate key-corridor --program mr --against gprop-linreg,uniform --seeds 20[/dim]
     """
@@ -111,7 +111,10 @@ def _learner(text: str) -> Learner:
 
 @contextmanager
 def _progress(curriculum: Curriculum, programs: int, mastered: float) -> Iterator[Any]:
-    """A live view in a terminal: one bar for the program, one for each task. Else plain lines."""
+    """Yield a function that shows progress: bars in a terminal, plain lines elsewhere.
+
+    There is one bar for the program and one for each task.
+    """
     if not console.is_terminal:
         yield _Lines(programs)
         return
@@ -148,7 +151,7 @@ def _progress(curriculum: Curriculum, programs: int, mastered: float) -> Iterato
 
 
 class _Lines:
-    """Progress as plain lines, one every two seconds."""
+    """Prints progress as plain lines, every two seconds."""
 
     def __init__(self, programs: int) -> None:
         self.programs, self.seen, self.last = programs, dict[str, None](), 0.0

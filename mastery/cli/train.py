@@ -1,4 +1,4 @@
-"""`mastery train`: a job from the command line, with a live view of it."""
+"""`mastery train`: train or resume a job from the command line, with a live view."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ def train_command(
         Path | None, typer.Option(help="Write the report into this HTML file at the end.")
     ] = None,
 ) -> None:
-    """Train agents on a curriculum, with a program that decides what they train on.
+    """Train agents on a curriculum; a program decides which tasks they train on.
 
-    All runs (programs × seeds × settings) are trained together, on all devices that JAX sees.
-    Ctrl-C saves and says how to go on.
+    All runs (programs × seeds × settings) train together, on all devices that JAX sees. Ctrl-C
+    saves the job and prints the command to resume it.
 
     [dim]mastery train blocked-unlock-pickup[/dim]
     [dim]mastery train key-corridor --program mr,gprop-linreg,uniform --seeds 10 --frames 10M[/dim]
@@ -198,7 +198,7 @@ def train_command(
     _say_end(outcome, job, report)
 
 
-# of a job, by what it counts: how long it is, how often it is evaluated, on how much of each task
+# defaults by unit: length of a run, evaluation interval, episodes or examples per task evaluated
 USUAL = {"frames": ("2M", "250k", 32), "examples": ("20M", "100k", 1000)}
 
 
@@ -244,7 +244,7 @@ def _job(
 
 
 def _budget(unit: str, frames: str | None, examples: str | None) -> str | None:
-    """How long a job is, if that is said, in what it counts."""
+    """The given budget in the job's unit, or None; MasteryError if given in the other unit."""
     given = {"frames": frames, "examples": examples}
     for name, value in given.items():
         if value is not None and name != unit:
@@ -253,7 +253,7 @@ def _budget(unit: str, frames: str | None, examples: str | None) -> str | None:
 
 
 def _check_resume(context: typer.Context) -> None:
-    """A job goes on as it was, so that most options make no sense then."""
+    """Refuse options that do not apply to --resume, because a job resumes with its own settings."""
     may = {"resume", "frames", "examples", "elsewhere", "minutes", "save_every", "report"}
     for parameter in context.command.params:
         name = str(parameter.name)
@@ -272,7 +272,7 @@ def _preset(learner: Any, name: str) -> Any:
 
 
 def _read(learner: Any, name: str, text: str) -> Any:
-    """The value of a setting."""
+    """Parse the value of a setting."""
     kinds = {f.name: str(f.type) for f in fields(learner.Settings)}
     if name not in kinds:
         raise MasteryError(f"the learner has no setting {name!r}{did_you_mean(name, kinds)}")
@@ -307,7 +307,7 @@ def _list_settings(preset: str, curriculum: str | None, environments: str) -> No
 
 @contextmanager
 def with_jax() -> Iterator[None]:
-    """What needs JAX: a missing one is said in a line."""
+    """Turn a missing JAX into a one-line error."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -326,6 +326,7 @@ def _new_directory(job: Job) -> Path:
 
 @contextmanager
 def job_progress(job: Job) -> Iterator[Any]:
+    """Print what a job trains, and yield a function that shows its progress."""
     runs = len(job.runs)
     presets = job.learner.PRESETS.items()
     known = [name for name, settings in presets if settings == job.settings]

@@ -1,9 +1,9 @@
-"""What can be trained on: tasks, the order between them, and their bounds.
+"""Curricula: tasks, their order, and bounds on their returns.
 
 task           Task
-curriculum     Curriculum: tasks in topological order, read, checked and held
-formats        TOML, and the JSON of the paper's authors
-environments   the Gymnasium environment that a task's settings name
+curriculum     Curriculum: tasks in topological order
+formats        reading and writing TOML; reading the JSON of the paper's authors
+environments   the Gymnasium environment named in a task's settings
 shipped/       the curricula that come with mastery
 """
 

@@ -1,8 +1,8 @@
-"""Curriculum: a min-max ordered curriculum (section 4.1), read, checked and held.
+"""Curriculum: a min-max ordered curriculum (section 4.1).
 
 A curriculum is a directed acyclic graph over tasks: an edge from A to B means that it is
 preferable to learn A before B. Each task has an estimate of the lowest and highest mean return
-that a learner can get on it. Tasks are held in topological order, level by level, as columns
+that a learner can get on it. Tasks are stored in topological order, level by level, as columns
 (names, minimum, maximum, edges), so that a curriculum of a million tasks stays small.
 """
 
@@ -26,12 +26,28 @@ from mastery.errors import CurriculumError, did_you_mean
 
 
 class Curriculum:
-    """Tasks in an order: `Curriculum([Task("easy"), Task("hard", after=("easy",))])`.
+    """Tasks and their order, a directed acyclic graph. Immutable.
 
-    names: the tasks' names in topological order; every array of this package follows it.
-    minimum, maximum: (N,) float64, the estimates m̂ and M̂ of each task.
-    level: (N,) int32, the longest way from a task without predecessors; never decreases.
-    edges: (E, 2) int32, one row [before, after] for each edge, sorted.
+    Args:
+        tasks: The tasks, in any order.
+        name: The curriculum's name.
+
+    Attributes:
+        names: The task names in topological order; all arrays in this package use this order.
+        minimum: (N,) float64, the estimate m̂ of each task.
+        maximum: (N,) float64, the estimate M̂ of each task.
+        level: (N,) int32, the length of the longest path to a task from one without
+            predecessors; it never decreases along `names`.
+        edges: (E, 2) int32, one row [before, after] per edge, sorted by `after`, then `before`.
+        settings: The settings of each task that has any.
+
+    Raises:
+        CurriculumError: If there is no task, two tasks have the same name, a name in `after` is
+            unknown, or the order has a cycle.
+
+    Example:
+        >>> Curriculum([Task("easy"), Task("hard", after=("easy",))])
+        <Curriculum 'curriculum': 2 tasks, 1 edges>
     """
 
     names: tuple[str, ...]
@@ -63,7 +79,7 @@ class Curriculum:
             raise CurriculumError("the curriculum has no task; give it at least one")
 
         level, befores = _levels(given, after)
-        order = np.argsort(level, kind="stable")  # by level, then as they were given
+        order = np.argsort(level, kind="stable")  # by level, then in the given order
         position = np.empty(len(order), np.int64)
         position[order] = np.arange(len(order))
         given_names = list(given)
@@ -80,8 +96,18 @@ class Curriculum:
 
     @classmethod
     def load(cls, source: str | Path) -> Curriculum:
-        """Read a curriculum that ships (`"key-corridor"`), or a `.toml` or `.json` file; or make
-        a random one of so many tasks (`"random-200"`)."""
+        """Load a curriculum by name or from a file.
+
+        Args:
+            source: A shipped curriculum (`"key-corridor"`, see `shipped`), the path of a `.toml`
+                or `.json` file, or `"random-200"` for a random curriculum of 200 tasks.
+
+        Returns:
+            The curriculum.
+
+        Raises:
+            CurriculumError: If it does not exist, cannot be read or is invalid.
+        """
         if not isinstance(source, str | Path):
             raise CurriculumError(f"a curriculum is loaded by name or path, not by {source!r}")
         path = Path(source)
@@ -108,8 +134,19 @@ class Curriculum:
 
     @classmethod
     def random(cls, n: int, seed: int = 0, predecessors: int = 3) -> Curriculum:
-        """A layered curriculum of n tasks, about n^⅓ levels deep; each task comes after about that
-        many tasks of the level before. To try programs on; `load("random-200")` gives seed 0."""
+        """Make a random layered curriculum, about n^⅓ levels deep, to try programs on.
+
+        Args:
+            n: The number of tasks.
+            seed: The seed; `load("random-200")` uses 0.
+            predecessors: The mean number of predecessors of a task, all from the previous level.
+
+        Returns:
+            The curriculum, named `random-n`.
+
+        Raises:
+            CurriculumError: If `n` or `predecessors` is less than 1.
+        """
         if n < 1 or predecessors < 1:
             raise CurriculumError("a random curriculum needs at least one task and predecessor")
         generator = np.random.default_rng(seed)
@@ -126,13 +163,30 @@ class Curriculum:
 
     @classmethod
     def from_toml(cls, text: str, name: str = "curriculum") -> Curriculum:
-        """Read the TOML form: a table `[tasks.NAME]` for each task, and `[defaults]` for all."""
+        """Parse TOML text: one table `[tasks.NAME]` per task, and `[defaults]` for all tasks.
+
+        Args:
+            text: The TOML text.
+            name: The curriculum's name, if the text gives none.
+
+        Raises:
+            CurriculumError: If the text is not a valid curriculum.
+        """
         given, tasks = formats.read_toml(text)
         return cls(tasks, name=given or name)
 
     @classmethod
     def from_json(cls, text: str, name: str = "curriculum") -> Curriculum:
-        """Read the form of the paper's authors; a node that no edge mentions is kept."""
+        """Parse the JSON format of the paper's authors; nodes without edges are kept.
+
+        Args:
+            text: The JSON text: `{"nodes": {name: {"id", "min", "max"}}, "edges": [[before,
+                after], …]}`. `id` becomes the setting `env`.
+            name: The curriculum's name.
+
+        Raises:
+            CurriculumError: If the text is not a valid curriculum.
+        """
         return cls(formats.read_json(text), name=name)
 
     def __len__(self) -> int:
@@ -155,7 +209,11 @@ class Curriculum:
         )
 
     def index(self, name: str) -> int:
-        """Where a task stands in `names` and in every array."""
+        """The position of a task in `names` and in every array.
+
+        Raises:
+            CurriculumError: If there is no such task.
+        """
         try:
             return self.positions[name]
         except (KeyError, TypeError):
@@ -163,18 +221,18 @@ class Curriculum:
             raise CurriculumError(f"there is no task {name!r}{hint}") from None
 
     def predecessors(self, i: int) -> NDArray[np.int32]:
-        """The positions of the tasks with an edge to task i."""
+        """The positions of the direct predecessors of the task at position i."""
         start, stop = np.searchsorted(self.edges[:, 1], [i, i + 1])
         return self.edges[start:stop, 0]
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Where each task stands in `names` and in every array."""
+        """The position of each task in `names` and in every array."""
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of what decides how the curriculum is taught: names, bounds and edges."""
+        """A hash of what affects teaching: names, bounds and edges."""
         digest = hashlib.sha256()
         for name in self.names:
             digest.update(name.encode() + b"\0")
@@ -195,6 +253,7 @@ class Curriculum:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Curriculum:
+        """Make a curriculum from the result of `to_dict`."""
         names = data["names"]
         after: list[list[str]] = [[] for _ in names]
         for before, end in data["edges"]:
@@ -205,7 +264,7 @@ class Curriculum:
         return cls(tasks, name=data["name"])
 
     def to_toml(self) -> str:
-        """The TOML form, which `load` reads back."""
+        """The curriculum as TOML text; `from_toml` reads it back."""
         return formats.write_toml(self.name, self)
 
     def __eq__(self, other: object) -> bool:
@@ -217,7 +276,7 @@ class Curriculum:
         return hash(self.fingerprint)
 
     def __deepcopy__(self, memo: Any) -> Curriculum:
-        return self  # it does not change
+        return self  # immutable
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Curriculum.from_dict, (self.to_dict(),)
@@ -227,7 +286,7 @@ class Curriculum:
 
 
 def shipped() -> list[str]:
-    """The names of the curricula that come with the package."""
+    """The names of the curricula that ship with the package."""
     folder = files("mastery.curriculum") / "shipped"
     return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name[-5:] == ".toml")
 
@@ -235,7 +294,7 @@ def shipped() -> list[str]:
 def _levels(
     given: dict[str, int], after: list[tuple[str, ...]]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Each task's level, and the position of each predecessor, in the order of `after`."""
+    """Each task's level, and the positions of all predecessors, in the order of `after`."""
     befores: list[int] = []
     successors: list[list[int]] = [[] for _ in after]
     waiting = [len(names) for names in after]
@@ -252,7 +311,7 @@ def _levels(
             successors[j].append(i)
     level = [0] * len(after)
     ready = [i for i, n in enumerate(waiting) if n == 0]
-    for i in ready:  # grows while it is read
+    for i in ready:  # the list grows during the loop
         for j in successors[i]:
             level[j] = max(level[j], level[i] + 1)
             waiting[j] -= 1

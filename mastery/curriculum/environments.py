@@ -1,8 +1,8 @@
-"""The Gymnasium environment of a task, as the task's settings say.
+"""Make a task's Gymnasium environment from the task's settings.
 
 settings.env                 an id, such as CartPole-v1; package:Id-v0 imports the package first
 settings.kwargs              a table of arguments for the environment
-settings.max_episode_steps   a limit of an episode, if not the one it is registered with
+settings.max_episode_steps   the episode limit, if not the registered one
 """
 
 from __future__ import annotations
@@ -17,11 +17,20 @@ import gymnasium
 from mastery.errors import MasteryError
 
 Env = Any  # a gymnasium.Env
-MINIGRID = ("MiniGrid-", "BabyAI-")  # how the ids of its environments begin
+MINIGRID = ("MiniGrid-", "BabyAI-")  # prefixes of the ids in the minigrid package
 
 
 def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | None = None) -> Env:
-    """A new environment of a task."""
+    """Make a new environment for a task.
+
+    Args:
+        task: The task's name, for error messages.
+        settings: The task's settings; see the module's docstring.
+        render_mode: The render mode, if any.
+
+    Raises:
+        MasteryError: If the settings are invalid or the environment cannot be made.
+    """
     where = f"task {task!r}"
     name, kwargs = settings.get("env"), settings.get("kwargs", {})
     if not isinstance(name, str):
@@ -36,7 +45,7 @@ def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | 
         given["render_mode"] = render_mode
     if "max_episode_steps" in settings:
         given["max_episode_steps"] = settings["max_episode_steps"]
-    if name.startswith(MINIGRID):  # they are there once their package is imported
+    if name.startswith(MINIGRID):  # importing the package registers them
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module("minigrid")
     try:
@@ -46,7 +55,7 @@ def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | 
         if name.startswith(MINIGRID):
             remedy = "its package is minigrid: pip install minigrid"
         raise MasteryError(f"{where}: there is no {name!r} ({error}); {remedy}") from None
-    except Exception as error:  # whatever an environment of someone else's does
+    except Exception as error:  # third-party environments may raise anything
         raise MasteryError(
             f"{where}: {name!r} cannot be made: {said(error)}; see its kwargs and "
             "max_episode_steps in the task's settings"
@@ -54,5 +63,5 @@ def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | 
 
 
 def said(error: Exception) -> str:
-    """An error of someone else's, in one of ours."""
+    """A third-party error as text for one of our messages."""
     return f"{type(error).__name__}: {error}"

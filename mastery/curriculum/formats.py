@@ -1,4 +1,4 @@
-"""Curricula as text: TOML, and the JSON of the paper's authors."""
+"""Curricula as text: TOML (read and write), and the JSON of the paper's authors (read)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mastery.errors import CurriculumError, did_you_mean
 
 
 def read_toml(text: str) -> tuple[str | None, list[Task]]:
-    """The curriculum's name, if the file has one, and its tasks."""
+    """Parse TOML text: the curriculum's name, if given, and its tasks."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -31,9 +31,9 @@ def read_toml(text: str) -> tuple[str | None, list[Task]]:
 
 
 def read_json(text: str) -> list[Task]:
-    """`{"nodes": {name: {"id", "min", "max"}}, "edges": [[before, after], …]}`.
+    """Parse the JSON of the paper's authors; `id` becomes the setting `env`.
 
-    `id` becomes the setting `env`.
+    {"nodes": {name: {"id", "min", "max"}}, "edges": [[before, after], …]}
     """
     try:
         document = json.loads(text, object_pairs_hook=_no_duplicates)
@@ -66,7 +66,7 @@ def read_json(text: str) -> list[Task]:
 
 
 def write_toml(name: str, tasks: Iterable[Task]) -> str:
-    """What `read_toml` reads back."""
+    """Write a curriculum as TOML text; `read_toml` reads it back."""
     lines = [f"name = {_toml(name)}"]
     for task in tasks:
         lines += ["", f"[tasks.{_toml_key(task.name)}]"]
@@ -115,7 +115,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML; JSON's text and numbers are TOML's, but for the tables."""
+    """A value as TOML. JSON strings and numbers are valid TOML; tables are not."""
     if isinstance(value, Mapping):
         inside = ", ".join(f"{_toml_key(k)} = {_toml(v)}" for k, v in value.items())
         return f"{{ {inside} }}"

@@ -1,4 +1,4 @@
-"""Task: something that can be trained on."""
+"""Task: one thing a learner can train on."""
 
 from __future__ import annotations
 
@@ -9,20 +9,27 @@ from typing import Any
 
 from mastery.errors import CurriculumError
 
-LARGEST = 1e30  # of any bound or return: room to multiply and to square, and nothing real is above
+LARGEST = 1e30  # limit of a bound or return: products stay finite, and real values are smaller
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something that can be trained on.
+    """One thing a learner can train on.
 
-    name: how the task is called, unique in its curriculum.
-    minimum, maximum: estimates of the lowest and the highest mean return a learner can get
-        (m̂ and M̂). If in doubt, take a minimum that is rather high and a maximum that is rather
-        low: both are corrected by what is seen.
-    after: names of the tasks that are better learned before this one.
-    settings: what you like, such as an environment id (text, numbers, lists, tables); `mastery`
-        only carries it.
+    Args:
+        name: The task's name, unique in its curriculum.
+        minimum: m̂, an estimate of the lowest mean return a learner can get. If in doubt, choose
+            it too high: the program lowers it when it observes lower mean returns.
+        maximum: M̂, an estimate of the highest mean return. If in doubt, choose it too low: the
+            program raises it when it observes higher mean returns.
+        after: The names of the tasks to learn before this one.
+        settings: Your own data, such as an environment id: text, numbers, lists and tables.
+
+    Raises:
+        CurriculumError: If an argument is invalid.
+
+    Example:
+        >>> Task("hard", maximum=0.9, after=("easy",), settings={"env": "CartPole-v1"})
     """
 
     name: str
@@ -71,7 +78,7 @@ class Task:
 
 
 def _not_plain(value: Any, where: str) -> str:
-    """What in a tree of settings is not plain data, or nothing."""
+    """Describe the first value in the settings that is not plain data; empty if there is none."""
     if isinstance(value, Mapping):
         for key, inside in value.items():
             if not isinstance(key, str):

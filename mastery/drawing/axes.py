@@ -1,4 +1,4 @@
-"""What pictures have in common: an SVG in the page's light or dark colours, and axes."""
+"""What all pictures share: SVG in the page's light or dark colours, axes and colours."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Okabe and Ito's colours, which colour-blind people can tell apart
+# Okabe and Ito's palette, which colour-blind people can tell apart
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999999", "#B8A900")
-PROGRAM_COLOURS = {  # always, wherever a program is drawn among others
+PROGRAM_COLOURS = {  # the same wherever programs are compared
     "mr": "#0072B2",
     "gprop-linreg": "#D55E00",
     "gamax-linreg": "#E69F00",
@@ -23,7 +23,7 @@ PROGRAM_COLOURS = {  # always, wherever a program is drawn among others
 }
 # from the first task of a curriculum to the last: viridis without its darkest part
 _RAMP = np.array([(65, 68, 135), (42, 120, 142), (34, 168, 132), (122, 209, 81), (253, 231, 37)])
-DASHES = ("", "5 3", "2 2", "9 3 2 3")  # of the lines that have the same colour
+DASHES = ("", "5 3", "2 2", "9 3 2 3")  # for lines that share a colour
 
 STYLE = """<style>
 .ink{fill:#1d2327}.soft{fill:#5c666d}.line{stroke:#8a949b;fill:none}.grid{stroke:#dfe3e6}
@@ -35,10 +35,10 @@ text{font-family:ui-sans-serif,system-ui,'Segoe UI',Helvetica,Arial,sans-serif}
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture with axes, x from 0: where a number lies in it, in pixels."""
+    """A plot's axes and its mapping from data to pixels. The x-axis starts at 0."""
 
     x_end: float
-    y_ticks: Sequence[float] = (0, 0.25, 0.5, 0.75, 1)  # the first and the last are its ends
+    y_ticks: Sequence[float] = (0, 0.25, 0.5, 0.75, 1)  # first and last: the ends of the axis
     wide: int = 760
     high: int = 340
     left: int = 58
@@ -103,13 +103,13 @@ def heading(text: str) -> str:
 
 
 def stroke(i: int) -> str:
-    """How the line of the i-th name is drawn."""
+    """The SVG stroke attributes of the i-th line."""
     dash = DASHES[i // len(PALETTE) % len(DASHES)]
     return f'stroke="{PALETTE[i % len(PALETTE)]}"' + f' stroke-dasharray="{dash}"' * bool(dash)
 
 
 def round_ticks(end: float, most: int = 8) -> NDArray[np.float64]:
-    """Round numbers from 0 to the end, at most that many and the 0."""
+    """Round numbers from 0 to `end`: the 0 and at most `most` others."""
     return np.arange(0, end * 1.0001, _round_step(end, most))
 
 
@@ -132,7 +132,7 @@ def task_colours(n: int) -> list[str]:
 
 
 def quartiles(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Lower quartile, median and upper quartile over the last axis, of what is not NaN."""
+    """Lower quartile, median and upper quartile over the last axis, ignoring NaN."""
     found = np.full((3, *values.shape[:-1]), np.nan)
     known = ~np.isnan(values).all(axis=-1)
     if known.any():
@@ -141,6 +141,6 @@ def quartiles(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def unbroken(values: NDArray[Any]) -> list[slice]:
-    """The parts without NaN, in order."""
+    """Slices of the stretches without NaN, in order."""
     known = np.concatenate([[False], ~np.isnan(values), [False]])
     return [slice(a, b) for a, b in np.flatnonzero(np.diff(known)).reshape(-1, 2).tolist()]

@@ -1,4 +1,4 @@
-"""Pictures: a curriculum as text and as SVG, learning curves as SVG and as one line of text."""
+"""Draw a curriculum as text or SVG, and learning curves as SVG or one line of text."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from mastery.curriculum import Curriculum
 from mastery.drawing.axes import PALETTE, STYLE, Plot, heading, quartiles, stroke, svg, unbroken
 from mastery.errors import MasteryError
 
-_NOTHING, _MASTERED = (240, 238, 232), (8, 104, 82)  # the ends of the scale of mastery
+_NOTHING, _MASTERED = (240, 238, 232), (8, 104, 82)  # the colours of mastery 0 and 1
 
 
 def curriculum_text(curriculum: Curriculum, mastery: Mapping[str, float] | None = None) -> str:
-    """The order as rails from the top down, one task a line, with its bounds and its mastery."""
+    """Draw the order as text, one task per line, with its bounds and its mastery.
+
+    Above 60 tasks, list the levels instead.
+    """
     n = len(curriculum)
     levels = int(curriculum.level[-1]) + 1
     title = f"{curriculum.name}: {n} tasks, {len(curriculum.edges)} edges, {levels} levels"
@@ -40,13 +43,13 @@ def curriculum_text(curriculum: Curriculum, mastery: Mapping[str, float] | None 
 
 
 def bar(share: float, width: int = 12) -> str:
-    """`██████░░░░░░` for a half."""
+    """A bar of text: 0.5 gives `██████░░░░░░`."""
     full = round(min(max(share, 0.0), 1.0) * width)
     return "█" * full + "░" * (width - full)
 
 
 def sparkline(values: Sequence[float], width: int = 40) -> str:
-    """A curve from 0 to 1 in one line."""
+    """A curve with values from 0 to 1 as one line of text."""
     if not len(values):
         return ""
     points = np.interp(np.linspace(0, len(values) - 1, width), np.arange(len(values)), values)
@@ -54,7 +57,7 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
 
 
 def curriculum_svg(curriculum: Curriculum, mastery: Mapping[str, float] | None = None) -> str:
-    """The order from left to right, level by level, coloured by mastery where it is known."""
+    """Draw the order as SVG, one level per column, coloured by mastery where it is known."""
     n = len(curriculum)
     if n > 2000:
         raise MasteryError(f"{n} tasks are too many to draw; 2000 is the most")
@@ -116,9 +119,14 @@ def curves_svg(
     y_ticks: Sequence[float] = Plot.y_ticks,
     title: str = "",
 ) -> str:
-    """One curve for each name: (x, values over repeats), drawn as median and quartiles.
+    """Draw one curve per name as SVG: the median over repeats, and a band between the quartiles.
 
-    NaN is a gap. With a title it is a small picture, one of many, without the list of names.
+    Args:
+        curves: For each name x (points,) and values (points, repeats). NaN leaves a gap.
+        x_label: The label of the x-axis.
+        y_label: The label of the y-axis.
+        y_ticks: The ticks of the y-axis; the first and last are its ends.
+        title: If given, draw a small picture with this title, without axis labels and legend.
     """
     x_end = max(float(x[-1]) for x, _ in curves.values()) or 1.0
     plot = Plot(x_end, y_ticks)
@@ -140,7 +148,7 @@ def curves_svg(
                     f'<polyline points="{line}" fill="none" {stroke(i)} '
                     f'stroke-width="{1.8 if title else 2.4}" stroke-linejoin="round"/>'
                 )
-            else:  # a line of one point cannot be seen
+            else:  # a line of one point is invisible
                 at_x, at_y = line.split(",")
                 parts.append(f'<circle cx="{at_x}" cy="{at_y}" r="3" fill="{colour}"/>')
         if not title:
@@ -156,20 +164,20 @@ def curves_svg(
 
 
 def _known(mastery: Mapping[str, float] | None, name: str) -> float | None:
-    """A task's mastery, or None where a program does not know it."""
+    """A task's mastery, or None if it is unknown."""
     m = np.nan if mastery is None else float(mastery[name])
     return None if np.isnan(m) else m
 
 
 def mastery_colour(m: float | None) -> tuple[str, str]:
-    """Fill and ink for a mastery."""
+    """The fill colour and the text colour for a mastery."""
     m = 0.0 if m is None else min(max(m, 0.0), 1.0)
     fill = [round(a + (b - a) * m) for a, b in zip(_NOTHING, _MASTERED, strict=True)]
     return "#{:02x}{:02x}{:02x}".format(*fill), "#ffffff" if m > 0.75 else "#1d2327"
 
 
 def places(curriculum: Curriculum) -> list[tuple[int, float]]:
-    """A level and a row for each task: neighbours near each other, levels centred."""
+    """The level and row of each task; neighbours lie close together and levels are centred."""
     n, before, after = len(curriculum), *curriculum.edges.T
     level = curriculum.level
     members = [np.flatnonzero(level == k) for k in range(int(level[-1]) + 1)]
@@ -189,9 +197,9 @@ def places(curriculum: Curriculum) -> list[tuple[int, float]]:
 
 
 def _rails(curriculum: Curriculum) -> list[tuple[str, int | None]]:
-    """Lines with the position of their task, or None for a line that only carries on.
+    """The lines of the text drawing, each with its task's position, or None for a line between.
 
-    Each task stays a rail until its last successor is drawn. `─│─` is a crossing.
+    Each task keeps a vertical rail until its last successor is drawn. `─│─` is a crossing.
     """
     last = np.full(len(curriculum), -1)
     np.maximum.at(last, curriculum.edges[:, 0], curriculum.edges[:, 1])

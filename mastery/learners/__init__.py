@@ -1,1 +1,1 @@
-"""What learns here: a recurrent PPO agent, and an LSTM that learns to add."""
+"""The learners: a recurrent PPO agent, and an LSTM that learns to add."""

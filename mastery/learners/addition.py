@@ -1,16 +1,16 @@
-"""Adding two numbers with an encoder and a decoder, both LSTMs: one run, from top to bottom.
+"""Learn to add two numbers with an LSTM encoder and decoder: one run, from top to bottom.
 
-    Settings      how it is built and trained
-    examples      fresh sums of given lengths, some of them kept apart for validation
-    Network       the sum as digits, from the string of the two numbers
+    Settings      how the network is built and trained
+    examples      new sums of given lengths, with some pairs reserved for validation
+    Network       from the string of two numbers to the digits of their sum
     loss          cross-entropy of the digits
-    learn         an epoch of minibatches, composed by the teacher's probabilities
-    accuracy      the share of new sums that are right, of each task
+    learn         an epoch of minibatches, drawn with the teacher's probabilities
+    accuracy      the share of new sums that are right, per task
 
 As in Zaremba and Sutskever 2014, Matiisen et al. 2017 and the paper: both numbers are padded with
-zeros to the same length and written from left to right with a plus between them, 11 symbols in all;
-the last output of the encoder is given to the decoder at every step, and it writes the sum with one
-digit more. A sum is right if all its digits are.
+zeros to the same length and written from left to right with a plus between them, in an alphabet of
+11 symbols. The decoder gets the encoder's last output at every step, and writes the sum with one
+digit more. A sum is right if all its digits are right.
 """
 
 from __future__ import annotations
@@ -32,21 +32,19 @@ from mastery.random_numbers import Normals, uniform
 Array = Any  # a JAX array
 SYMBOLS = 11  # ten digits and a plus
 PLUS = 10
-PARTS = "parts"  # the axis of the devices that share a run's work
+PARTS = "parts"  # name of the axis of devices that share a run
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a network is built and trained. Those that are `float` may differ from run to run."""
+    """How a network is built and trained. `float` settings may differ from run to run."""
 
-    batch: int = 128  # examples in a minibatch
-    batches: int = 10  # minibatches in an epoch, which is a time-step of the teacher
-    tests: int = (
-        100  # new examples of each task after an epoch: the teacher sees how many are right
-    )
-    validation: int = 100  # of each task after an epoch, of those that the teacher never sees
-    width: int = 128  # of the encoder and of the decoder
-    learning_rate: float = 1e-3  # Adam's
+    batch: int = 128  # examples per minibatch
+    batches: int = 10  # minibatches per epoch, which is one time-step of the teacher
+    tests: int = 100  # new examples per task after each epoch; the teacher sees the accuracy
+    validation: int = 100  # held-out examples per task after each epoch, unseen by the teacher
+    width: int = 128  # units in the encoder and in the decoder
+    learning_rate: float = 1e-3  # of Adam
 
     unit: ClassVar[str] = "examples"
 
@@ -60,12 +58,12 @@ class Settings:
 
     @property
     def per_update(self) -> int:
-        """Examples in an epoch."""
+        """Examples per epoch."""
         return self.batch * self.batches
 
     def parts(self, most: int) -> int:
-        """In how many parts the work of a run can be done at the same time, each large enough to be
-        worth it."""
+        """Number of devices that can share one run, at most `most`, with at least 32 examples of a
+        minibatch on each."""
         split = (self.batch, self.tests, self.validation)
         most = min(most, self.batch // 32)
         return max([p for p in range(1, most + 1) if all(n % p == 0 for n in split)], default=1)
@@ -81,38 +79,44 @@ class Hyper(NamedTuple):
         return cls(*(jnp.float32(getattr(settings, name)) for name in cls._fields))
 
 
-PRESETS = {"default": Settings(), "paper": Settings()}  # the paper's settings are good ones
+PRESETS = {"default": Settings(), "paper": Settings()}  # the paper's settings work well
 
-# Pairs of numbers are of two kinds: a fifth of them, in which s(a) + 2 s(b) is a multiple of 5 (s:
-# the sum of the digits), is for validation, the others are for the teacher's tests. The last digit
-# of the second number decides, and for each residue there are two such digits: so the pairs of a
-# kind are all equally likely. Training takes any.
+# There are two kinds of pairs (a, b). One fifth is for validation: those where s(a) + 2 s(b) is a
+# multiple of 5, with s the sum of the digits. The others are for the teacher's tests. The last
+# digit of b decides the kind, and each residue has two such digits, so all pairs of a kind are
+# equally likely. Training uses any pair.
 ANY, FOR_TEACHER, FOR_VALIDATION = "any", "teacher", "validation"
 
 
 def examples(key: Array, digits: Array, length: int, kind: str = ANY) -> tuple[Array, Array]:
-    """Sums of two numbers of so many digits each, drawn evenly.
+    """Draw n sums of two numbers, uniformly among numbers with the given number of digits.
 
-    digits: int (n,), from 1 to length. Input int8 (2 · length + 1, n): symbols from left to right;
-    target int8 (length + 1, n): the digits of the sum.
+    Args:
+        key: A JAX random key.
+        digits: int (n,), the digits of both numbers, from 1 to `length`.
+        length: The length that numbers are padded to.
+        kind: The pairs to draw from: ANY, FOR_TEACHER or FOR_VALIDATION.
+
+    Returns:
+        Inputs, int8 (2 · length + 1, n): symbols from left to right. Targets, int8 (length + 1, n):
+        the digits of the sum.
     """
     n = len(digits)
     place = jnp.arange(length)[:, None]  # 0 is the last digit
     uniforms = uniform(key, (2, length, n))
-    leading = (place == digits - 1) & (digits > 1)  # a number does not begin with 0, unless it is 0
+    leading = (place == digits - 1) & (digits > 1)  # only a one-digit number may begin with 0
     numbers = jnp.where(leading, 1 + jnp.floor(9 * uniforms), jnp.floor(10 * uniforms))
     a, b = jnp.where(place < digits, numbers.astype(jnp.int32), 0)
     if kind != ANY:
         u = uniforms[1, 0]
-        residue = (
-            (a.sum(0) + 2 * b[1:].sum(0)) * 2 % 5
-        )  # of the last digit, so that it is a multiple
+        # of the last digit of b that makes s(a) + 2 s(b) a multiple of 5
+        residue = (a.sum(0) + 2 * b[1:].sum(0)) * 2 % 5
         if kind == FOR_VALIDATION:
             chosen = residue + 5 * jnp.floor(2 * u).astype(jnp.int32)
         else:
-            other = jnp.floor(8 * u).astype(jnp.int32)  # one of the eight digits that are left
+            other = jnp.floor(8 * u).astype(jnp.int32)  # one of the other eight digits
             chosen = (residue + 1 + other % 4) % 5 + 5 * (other // 4)
-        # a number of one digit may be 0; a longer one ends in any digit as well
+        # the last digit may be anything: a one-digit number may be 0
         b = b.at[0].set(chosen)
 
     def carry(over: Array, column: Array) -> tuple[Array, Array]:
@@ -126,10 +130,10 @@ def examples(key: Array, digits: Array, length: int, kind: str = ANY) -> tuple[A
 
 
 class Network(eqx.Module):
-    """Columns all the way: (features, n)."""
+    """LSTM encoder and decoder. All arrays are columns: (features, n)."""
 
-    encoder: Array  # (width + 12, gates): of what is remembered, of the symbol, and the bias
-    code: Linear  # what the decoder is given in every step
+    encoder: Array  # (width + 12, gates): weights of the hidden state and the symbol, and bias
+    code: Linear  # the decoder's input at every step
     decoder: Array  # (width, gates)
     out: Linear
 
@@ -143,7 +147,7 @@ class Network(eqx.Module):
         self.out = Linear(normals, width, 10)
 
     def __call__(self, given: Array) -> Array:
-        """Logits of the digits, (length + 1, 10, n), for strings of (2 · length + 1, n) symbols."""
+        """Digit logits (length + 1, 10, n), from strings of symbols (2 · length + 1, n)."""
         steps, n = given.shape
         symbols = given[:, None] == jnp.arange(SYMBOLS, dtype=given.dtype)[:, None]
         seen = jnp.concatenate([symbols, jnp.ones((steps, 1, n), bool)], axis=1)
@@ -155,7 +159,7 @@ class Network(eqx.Module):
 
 
 def loss(network: Network, given: Array, target: Array) -> Array:
-    """The mean cross-entropy of the digits."""
+    """Mean cross-entropy of the digits."""
     log_p = jax.nn.log_softmax(network(given), axis=1)
     digit = target[:, None] == jnp.arange(10, dtype=target.dtype)[:, None]
     return -jnp.where(digit, log_p, 0.0).sum(1).mean()
@@ -165,7 +169,7 @@ _adam = optax.scale_by_adam()
 
 
 class Learner(NamedTuple):
-    """A run: the network, its optimiser's memory, its random numbers."""
+    """A run: the network, the optimiser's state and the random key."""
 
     network: Network
     optimiser: Any
@@ -186,10 +190,18 @@ def learn(
     h: Hyper,
     parts: int = 1,
 ) -> tuple[Learner, Array]:
-    """An epoch, and how many examples of each task were in it.
+    """Train for one epoch.
 
-    probabilities (tasks,): of an example's task. digits (tasks,): of its numbers. parts: devices
-    that share the work, on the axis PARTS.
+    Args:
+        learner: The run.
+        probabilities: (tasks,), the probability of each task.
+        digits: (tasks,), the number of digits in each task.
+        settings: How to train; static under `jit`.
+        h: The settings that may differ from run to run.
+        parts: Number of devices that share the work, along the axis PARTS.
+
+    Returns:
+        The run after the epoch, and the number of examples of each task (tasks,).
     """
     length = int(max(digits))
     sums = jnp.cumsum(probabilities)
@@ -202,7 +214,7 @@ def learn(
         beyond = (sums[:, None] <= uniforms * sums[-1]).sum(0)
         task = jnp.minimum(beyond, len(sums) - 1)
         own = _own(examples(for_numbers, sizes[task], length), parts)
-        gradient = _sum(eqx.filter_grad(loss)(network, *own), parts)  # of `parts` means
+        gradient = _sum(eqx.filter_grad(loss)(network, *own), parts)  # the sum of `parts` means
         gradient = jax.tree.map(lambda g: g / parts, gradient)
         change, optimiser = _adam.update(gradient, optimiser)
         change = jax.tree.map(lambda c: -h.learning_rate * c, change)
@@ -218,12 +230,12 @@ def learn(
 def accuracy(
     network: Network, key: Array, digits: Any, each: int, kind: str, parts: int = 1
 ) -> Array:
-    """The share of new sums that are right, of each task; (tasks,)."""
+    """The share of new sums that are right, per task; (tasks,)."""
     return right(network, *tests(key, digits, each, kind), parts) / each
 
 
 def tests(key: Array, digits: Any, each: int, kind: str) -> tuple[Array, Array]:
-    """So many new examples of each task; (steps, tasks, each)."""
+    """Draw `each` new examples per task: inputs and targets, (steps, tasks, each)."""
     sizes = jnp.repeat(jnp.asarray(digits), each)
     found = examples(key, sizes, int(max(digits)), kind)
     given, target = (x.reshape(-1, len(digits), each) for x in found)
@@ -231,11 +243,11 @@ def tests(key: Array, digits: Any, each: int, kind: str) -> tuple[Array, Array]:
 
 
 def right(network: Network, given: Array, target: Array, parts: int = 1) -> Array:
-    """How many sums are right, int (tasks,)."""
+    """Number of sums that are right, int (tasks,)."""
     given, target = _own((given, target), parts)
     _, tasks, each = given.shape
     count = tasks * each
-    # products of 50 columns take a CPU longer than those of 64
+    # on a CPU, matrix products with 50 columns are slower than with 64
     padded = jnp.pad(given.reshape(-1, count), ((0, 0), (0, -count % 16)))
     digits = network(padded).argmax(1)[:, :count]
     found = (digits == target.reshape(-1, count)).all(0)
@@ -243,7 +255,7 @@ def right(network: Network, given: Array, target: Array, parts: int = 1) -> Arra
 
 
 def _own(examples: tuple[Array, Array], parts: int) -> Any:
-    """This device's share of them."""
+    """This device's share of the examples."""
     if parts == 1:
         return examples
     size = examples[0].shape[-1] // parts

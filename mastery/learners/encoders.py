@@ -1,12 +1,12 @@
-"""What an agent sees, as a column of numbers: one encoder for each kind of observation.
+"""Encode an observation as a column of numbers, with one encoder per kind of observation.
 
     Cells     MiniGrid's view, 7 × 7 cells of one byte
     Pixels    images
     Vectors   flat vectors
 
 Networks here work on columns: an array is (features, n), and a layer is `weight.T @ x + bias`. With
-the n frames of a minibatch side by side every matrix is wide, and everything that is done number by
-number runs along memory: on a CPU that is much faster than frame after frame.
+the n frames of a minibatch side by side, every matrix is wide and elementwise operations run along
+contiguous memory. On a CPU this is much faster than (n, features).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Array = Any  # a JAX array
 
 @lru_cache
 def _bits(edition: Edition) -> Any:
-    """What `one_hot` says of each cell, as the bits of a number."""
+    """The 17 bits of `one_hot` for each cell, packed into a number; uint32 (256,)."""
     type_, colour, state = edition.decoded.T.astype(np.uint32)
     kind = np.arange(256) >> 3
     is_thing = ~np.isin(kind, (UNSEEN, EMPTY))
@@ -40,15 +40,15 @@ def _bits(edition: Edition) -> Any:
 
 
 class Space(NamedTuple):
-    """What an agent sees and what it can do."""
+    """An agent's observations and actions."""
 
     kind: str  # cells, pixels or vector
-    shape: tuple[int, ...]  # of an observation
+    shape: tuple[int, ...]  # shape of an observation
     actions: int
 
 
 class Linear(eqx.Module):
-    weight: Array  # (inputs, outputs): so laid out its gradient is the faster product on a CPU
+    weight: Array  # (inputs, outputs): in this layout its gradient is faster on a CPU
     bias: Array  # (outputs,)
 
     def __init__(
@@ -59,8 +59,16 @@ class Linear(eqx.Module):
         gain: float = 1.0,
         uniform: bool = False,
     ) -> None:
-        """The weights of each output have this length together, as in the authors' code. uniform:
-        weights and biases are uniform within ± 1 / √inputs instead, PyTorch's default."""
+        """Draw the initial weights.
+
+        Args:
+            normals: The source of random numbers.
+            inputs: Number of inputs.
+            outputs: Number of outputs.
+            gain: Norm of the weight vector of each output, as in the authors' code.
+            uniform: Draw weights and biases uniformly within ± 1 / √inputs instead, PyTorch's
+                default.
+        """
         if uniform:
             bound = inputs**-0.5
             self.weight = bound * (2 * normals.take_uniform((inputs, outputs)) - 1)
@@ -75,12 +83,12 @@ class Linear(eqx.Module):
 
 
 class Initial(NamedTuple):
-    """How the layers of an agent begin: each from random numbers, inputs and outputs."""
+    """How to initialise an agent's layers. Each function takes (normals, inputs, outputs)."""
 
     convolution: Callable[[Normals, int, int], Linear]
     gates: Callable[[Normals, int, int], Linear]  # of the LSTM
     policy: Callable[[Normals, int, int], Linear]  # its last layer
-    forget: float  # what the LSTM adds to its forget gate, so that it remembers at first
+    forget: float  # added to the LSTM's forget gate, so that it remembers at first
 
 
 _uniform = partial(Linear, uniform=True)
@@ -98,7 +106,7 @@ INITIAL = {
 
 
 class Cells(eqx.Module):
-    """MiniGrid's view through three 2 × 2 convolutions, as in the authors' code."""
+    """Encode MiniGrid's view by three 2 × 2 convolutions, as in the authors' code."""
 
     layers: tuple[Linear, Linear, Linear]
     encoding: str = eqx.field(static=True)
@@ -115,7 +123,7 @@ class Cells(eqx.Module):
         self.layers, self.encoding, self.edition = (first, second, third), encoding, edition
 
     def __call__(self, cells: Array) -> Array:
-        """uint8 (n, 7, 7) to (width, n)."""
+        """Encode uint8 (n, 7, 7) as (width, n)."""
         cells = jnp.moveaxis(cells, 0, -1)
         seen = one_hot if self.encoding == "onehot" else _decode
         x = seen(cells, self.edition)
@@ -128,9 +136,9 @@ class Cells(eqx.Module):
 
 
 def _convolve(layer: Linear, x: Array) -> Array:
-    """A 2 × 2 convolution of (channels, height, width, n) as one product of matrices.
+    """A 2 × 2 convolution of (channels, height, width, n), as one matrix product.
 
-    Where the weights differ from run to run, a convolution proper is slow.
+    XLA's own convolution is slow when the weights differ from run to run.
     """
     height, width = x.shape[1] - 1, x.shape[2] - 1
     corners = [x[:, i : height + i, j : width + j] for i in range(2) for j in range(2)]
@@ -139,22 +147,21 @@ def _convolve(layer: Linear, x: Array) -> Array:
 
 
 def one_hot(cells: Array, edition: Edition = TODAY) -> Array:
-    """Cells as 17 zeros and ones: eight types, six colours, three states of a door; bool
-    (17, …)."""
+    """Encode each cell as 17 bits: eight types, six colours, three door states; bool (17, …)."""
     which = np.arange(17, dtype=np.uint32).reshape(-1, *[1] * cells.ndim)
     found = jnp.asarray(_bits(edition)).at[cells].get(mode="promise_in_bounds")
     return (found >> which) & 1 != 0
 
 
 def _decode(cells: Array, edition: Edition) -> Array:
-    """MiniGrid's numbers for the type, the colour and the state of cells, (3, …)."""
+    """Type, colour and state of each cell in MiniGrid's numbers, (3, …)."""
     numbers = (jnp.asarray(edition.decoded[:, i]) for i in range(3))
     return jnp.stack([n.at[cells].get(mode="promise_in_bounds") for n in numbers])
 
 
 class Pixels(eqx.Module):
-    """Images through three convolutions: those of Mnih et al. 2015 for large ones, three of 3 × 3
-    with stride 2 for small ones."""
+    """Encode images by three convolutions: those of Mnih et al. 2015 for large images, and 3 × 3
+    with stride 2 for small ones (less than 36 pixels a side)."""
 
     kernels: tuple[Array, Array, Array]
     last: Linear
@@ -179,7 +186,7 @@ class Pixels(eqx.Module):
         return x.reshape(x.shape[0], -1)
 
     def __call__(self, image: Array) -> Array:
-        """(n, height, width, channels), bytes or floats, to (width, n)."""
+        """Encode (n, height, width, channels), bytes or floats, as (width, n)."""
         scale = 255.0 if image.dtype == jnp.uint8 else 1.0
         return jax.nn.relu(self.last(self._features(image.astype(jnp.float32) / scale).T))
 
@@ -187,7 +194,7 @@ class Pixels(eqx.Module):
 def _strided(x: Array, kernel: Array, stride: int) -> Array:
     """A convolution of (n, height, width, channels), padded so that stride 1 keeps the size.
 
-    Again as a product of matrices: on a CPU, and going backwards, several times faster.
+    As a matrix product, too: several times faster on a CPU, gradients included.
     """
     size = kernel.shape[0]
     height, width = (-(-n // stride) for n in x.shape[1:3])
@@ -205,7 +212,7 @@ def _strided(x: Array, kernel: Array, stride: int) -> Array:
 
 
 class Vectors(eqx.Module):
-    """Flat vectors through two layers."""
+    """Encode flat vectors by two layers."""
 
     layers: tuple[Linear, Linear]
 
@@ -213,7 +220,7 @@ class Vectors(eqx.Module):
         self.layers = Linear(normals, inputs, width), Linear(normals, width, width)
 
     def __call__(self, x: Array) -> Array:
-        """(n, inputs) to (width, n)."""
+        """Encode (n, inputs) as (width, n)."""
         first, second = self.layers
         return jnp.tanh(second(jnp.tanh(first(x.T.astype(jnp.float32)))))
 
@@ -226,7 +233,22 @@ def make_encoder(
     edition: str = TODAY.name,
     initial: str = "scaled",
 ) -> Cells | Pixels | Vectors:
-    """The encoder for what an agent sees. encoding, edition and initial: of MiniGrid's cells."""
+    """Make the encoder for a kind of observation.
+
+    Args:
+        normals: The source of random numbers.
+        space: The agent's observations and actions.
+        width: Number of features.
+        encoding: For MiniGrid's cells, "onehot" or "raw" (three numbers per cell).
+        edition: For MiniGrid's cells, the name of an edition.
+        initial: For MiniGrid's cells, a key of INITIAL.
+
+    Returns:
+        The encoder, a function from n observations to (width, n).
+
+    Raises:
+        MasteryError: If there is no encoder for `space.kind`.
+    """
     if space.kind == "cells":
         return Cells(normals, width, encoding, find_edition(edition), INITIAL[initial])
     if space.kind == "pixels":

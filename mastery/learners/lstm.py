@@ -1,9 +1,10 @@
-"""An LSTM over many steps, with its own way back.
+"""An LSTM over many steps, with its own backward pass.
 
-JAX would keep more of a step than its way back needs, and squash a gate once for everyone who asks.
-Here a step squashes its gates once, as one matrix, and keeps what the gradients that come back are
-multiplied by. What a step sees is small (a symbol), or the same in all steps: its part of the gates
-is made within the step, where it stays in the cache. Some GPUs have kernels: `lstm_kernels`.
+JAX would store more per step than the backward pass needs, and compute activations more than once.
+Here a step computes the activations of all gates once, as one matrix, and stores only the factors
+that the backward pass multiplies gradients by. A step's input is small (a symbol) or the same in
+all steps, so its part of the gates is computed within the step, where it stays in the cache. For
+some GPUs there are kernels: see `lstm_kernels`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,17 @@ Array = Any  # a JAX array
 
 
 def lstm(weight: Array, seen: Array, always: Array | None = None, last: bool = False) -> Array:
-    """Hidden states after every step (width, steps, n), or after the last one (width, 1, n), from
-    an empty memory.
+    """Run an LSTM from an empty memory.
 
-    weight (width + inputs, 4 · width): of what is remembered and of what is seen, for the input,
-    forget, cell and output gates; 1 is added to the forget gate. seen (steps, inputs, n): data, it
-    gets no gradient. always (4 · width, n): what is added to the gates in every step.
+    Args:
+        weight: (width + inputs, 4 · width), rows for the hidden state and the input, columns for
+            the input, forget, cell and output gates. 1 is added to the forget gate.
+        seen: (steps, inputs, n), the input. It gets no gradient.
+        always: (4 · width, n), added to the gates at every step.
+        last: Return only the last hidden state.
+
+    Returns:
+        Hidden states after every step (width, steps, n), or after the last one (width, 1, n).
     """
     way = lstm_kernels.lstm if lstm_kernels.fit(weight, seen) else by_steps
     return way(weight, seen, always, last)
@@ -34,7 +40,7 @@ def lstm(weight: Array, seen: Array, always: Array | None = None, last: bool = F
 
 @partial(jax.custom_vjp, nondiff_argnums=(3,))
 def by_steps(weight: Array, seen: Array, always: Array | None, last: bool) -> Array:
-    """`lstm` for every machine."""
+    """`lstm` without GPU kernels, for any machine."""
     return _with_residuals(weight, seen, always, last, keep=False)[0]
 
 
@@ -50,12 +56,12 @@ def _with_residuals(
         added = added + always * scale
 
     def one(product: Array, c: Array) -> Any:
-        """The new state, and what the way back needs."""
+        """The new state, and what the backward pass needs."""
         gates = scale * jnp.tanh(product + added) + shift
         i, f, g, o = jnp.split(gates, 4)
         new = f * c + i * g
         squashed = jnp.tanh(new)
-        slopes = jnp.concatenate(  # of the new cell by the gates, and of the hidden state by o
+        slopes = jnp.concatenate(  # d cell / d gates (i, f, g) and d hidden / d gate o
             [g * i * (1 - i), c * f * (1 - f), i * (1 - g * g), squashed * o * (1 - o)]
         )
         return (o * squashed, new), (slopes, o * (1 - squashed * squashed), f) if keep else None
@@ -65,7 +71,7 @@ def _with_residuals(
         after, kept = one(scaled @ jnp.concatenate([h, x]), c)
         return after, (after[0], kept)
 
-    # nothing is remembered in the first step
+    # the first step has no memory
     nothing = jnp.zeros((width, seen.shape[2]))
     first, kept_first = one(scaled[:, width:] @ seen[0], nothing)
     (end, _), (hidden, kept) = lax.scan(next_one, first, seen[1:])
@@ -75,7 +81,7 @@ def _with_residuals(
 
 
 def _rows(width: int, *values: float) -> Array:
-    """A column with one value for each gate."""
+    """A column with one value per gate, repeated `width` times."""
     return jnp.repeat(jnp.array(values, jnp.float32), width)[:, None]
 
 
@@ -85,10 +91,10 @@ def _back(last: bool, residuals: Any, d_out: Array) -> tuple[Array, Array, Array
     is_out = (jnp.arange(4) == 3)[:, None, None]  # the output gate
 
     def one(d_h: Array, d_cell: Array, kept: Any) -> Any:
-        """Of the gates, and of the cell before."""
+        """Gradients of the gates and of the previous cell."""
         slopes, through, f = kept
         d_cell = d_cell + d_h * through
-        # chosen, not put together: XLA makes no vector code of a concatenation
+        # selected, not concatenated: XLA does not vectorise a concatenation
         d_gates = slopes.reshape(4, width, n) * jnp.where(is_out, d_h, d_cell)
         return d_gates.reshape(-1, n), d_cell * f
 
@@ -100,7 +106,7 @@ def _back(last: bool, residuals: Any, d_out: Array) -> tuple[Array, Array, Array
         d_always = None if added is None else d_always + d_gates
         return (remembered @ d_gates, d_cell, d_weight, d_always), None
 
-    # or it is cut out in every step
+    # otherwise XLA slices it in every step
     remembered = lax.optimization_barrier(weight[:width])  # type: ignore[no-untyped-call]
     nothing = jnp.zeros((width, n))
     given = jnp.swapaxes(d_out, 0, 1)

@@ -1,11 +1,10 @@
-"""The LSTM of `mastery.learners.lstm` as two GPU kernels, there and back.
+"""The LSTM of `mastery.learners.lstm` as two GPU kernels, forward and backward.
 
-Step by step, each gate of each step is written to the GPU's memory and read again several times,
-and that takes longer than all products. Here a block of threads takes some columns through all
-steps: the weights stay in its shared memory, the cell in its registers, and it writes down only
-what the way back needs. Sums are in 32 bits. What goes into a product has as many digits as in the
-TF32 that JAX uses on these GPUs (float16), but where it is a gradient, which may be very small
-(bfloat16).
+Without them, every gate of every step goes to GPU memory and back several times, which takes longer
+than all matrix products. Here a block of threads takes some columns through all steps: the weights
+stay in shared memory and the cell in registers, and the block writes only what the backward pass
+needs. Sums are in 32 bits. Inputs of products are float16, which has the precision of the TF32 that
+JAX uses on these GPUs, except for gradients: these may be very small and are bfloat16.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ import jax.numpy as jnp
 from jax import lax
 
 Array = Any  # a JAX array
-WIDTH = 128  # the weights of one that is wider have no room in shared memory
-COLUMNS = 64  # of a block of threads
-INPUTS = 16  # a product has so many at least
-MEASURED = ("9.0",)  # compute capabilities on which the kernels were tried, and are faster
+WIDTH = 128  # wider weights do not fit in shared memory
+COLUMNS = 64  # columns per block of threads
+INPUTS = 16  # the smallest inner size of a product
+MEASURED = ("9.0",)  # compute capabilities where the kernels were measured and are faster
 KEPT, BACK = jnp.float16, jnp.bfloat16
 GATES = [slice(k * WIDTH, (k + 1) * WIDTH) for k in range(4)]
-PLACES = [*GATES, slice(4 * WIDTH, 5 * WIDTH)]  # of the gates and the cell, as they are kept
+PLACES = [*GATES, slice(4 * WIDTH, 5 * WIDTH)]  # rows of the gates and the cell in `kept`
 
 
 def fit(weight: Array, seen: Array) -> bool:
-    """Whether there are kernels for this LSTM on this machine."""
+    """Whether the kernels support this LSTM on this machine."""
     device = jax.devices()[0]
     return (
         device.platform == "gpu"
@@ -42,7 +41,7 @@ def fit(weight: Array, seen: Array) -> bool:
 def lstm(
     weight: Array, seen: Array, always: Array | None, last: bool, interpret: bool = False
 ) -> Array:
-    """As `mastery.learners.lstm.lstm`."""
+    """Run the LSTM; see `mastery.learners.lstm.lstm`. `interpret` runs it without a GPU."""
     given = _padded(weight, seen, always)
     return _forward(*given, last, False, interpret)[0][:, :, : seen.shape[2]]
 
@@ -77,7 +76,7 @@ lstm.defvjp(_with_residuals, _back)
 
 
 def _padded(weight: Array, seen: Array, always: Array | None) -> tuple[Array, Array, Array | None]:
-    """With whole blocks of columns, and with INPUTS or none."""
+    """Pad to whole blocks of columns, and to INPUTS inputs unless there are none."""
     _, inputs, n = seen.shape
     more = -n % COLUMNS
     lines = INPUTS - inputs if inputs else 0
@@ -93,8 +92,8 @@ def _padded(weight: Array, seen: Array, always: Array | None) -> tuple[Array, Ar
 def _forward(
     weight: Array, seen: Array, always: Array | None, last: bool, keep: bool, interpret: bool
 ) -> list[Array]:
-    """The hidden states; and if they are kept, (WIDTH + inputs, steps + 1, n) what was remembered
-    before each step, and seen in it, and (steps, 5 · WIDTH, n) the gates and the cell after it."""
+    """Hidden states. If `keep`, also the hidden state before each step with the step's input,
+    (WIDTH + inputs, steps + 1, n), and the gates and the cell after it, (steps, 5 · WIDTH, n)."""
     steps, inputs, n = seen.shape
     operands = {"w": weight.T.astype(KEPT)}
     if inputs:
@@ -122,7 +121,7 @@ def _forward(
 
         def one(t: Array, state: Any) -> Any:
             h, c, x = state
-            following = symbols(jnp.minimum(t + 1, steps - 1))  # it is on its way meanwhile
+            following = symbols(jnp.minimum(t + 1, steps - 1))  # prefetch
             write_inputs(t, h, x)
 
             def gate(k: int) -> Array:
@@ -136,7 +135,7 @@ def _forward(
                     ref["kept"][t, PLACES[k], :] = value.astype(KEPT)
                 return value
 
-            g = write(2, _tanh(gate(2)))  # in the order that needs the fewest registers
+            g = write(2, _tanh(gate(2)))  # this order needs the fewest registers
             new = write(0, _sigmoid(gate(0))) * g
             c = write(4, write(1, _sigmoid(gate(1) + 1)) * c + new)
             h = write(3, _sigmoid(gate(3))) * _tanh(c)
@@ -155,8 +154,8 @@ def _forward(
 
 
 def _backward(weight: Array, kept: Array, d_hidden: Array, last: bool, interpret: bool) -> Array:
-    """The gradient of the gates before they are squashed, (4 · WIDTH, steps + 1, n), where the one
-    step more has none: so they go with `_forward`'s inputs."""
+    """Gradients of the gates before activation, (4 · WIDTH, steps + 1, n). The extra last step is
+    zero, to match the shape of `_forward`'s inputs."""
     steps, _, n = kept.shape
 
     def kernel(w: Any, kept: Any, d_hidden: Any, d_gates: Any) -> None:
@@ -169,7 +168,7 @@ def _backward(weight: Array, kept: Array, d_hidden: Array, last: bool, interpret
         def one(done: Array, after: Any) -> Any:
             t = steps - 1 - done
             d_h, d_cell, now = after
-            before = load(jnp.maximum(t - 1, 0))  # they are on their way meanwhile
+            before = load(jnp.maximum(t - 1, 0))  # prefetch
             i, f, g, o, c = (x.astype(jnp.float32) for x in now)
             previous = jnp.where(t > 0, before[4].astype(jnp.float32), nothing)
             squashed = _tanh(c)
@@ -200,7 +199,7 @@ def _backward(weight: Array, kept: Array, d_hidden: Array, last: bool, interpret
 
 
 def _call(kernel: Any, operands: list[Array], results: list[Any], interpret: bool) -> Any:
-    """With the first operand, the weights, as a whole, and a block of columns of the others."""
+    """Call a kernel on the whole first operand (the weights) and a column block of the others."""
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import triton
 

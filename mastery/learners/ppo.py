@@ -1,18 +1,17 @@
 """A recurrent PPO agent: one run, from top to bottom.
 
-    Settings      how it is built and trained
-    Agent         the network: what is seen → encoder → memory → policy and value
-    with_levels   fresh levels of MiniGrid, of tasks drawn from given probabilities
-    collect       play with it there
-    segments      what was played, as frames to learn from; what was seen first is a small reward
+    Settings      how the agent is built and trained
+    Agent         the network: observation → encoder → memory → policy and value
+    with_levels   new MiniGrid levels, of tasks drawn from given probabilities
+    collect       play the environments with the policy
+    segments      cut what was played into training data; add the novelty reward
     advantages    generalised advantage estimation
     loss          the clipped objective
     improve       epochs of minibatches
-    update        all of that, once; a time-step of a teacher
+    update        all of the above, once: one time-step of a teacher
 
-Nothing here knows of more than one run: `jax.vmap` over `begin` and `update` makes it many. Other
-environments are played in `mastery.training.loops.gymnasium`; what they show goes through the same
-functions from `segments` on.
+This file handles one run; `jax.vmap` over `begin` and `update` trains many. For other environments
+see `mastery.training.loops.gymnasium`, which uses the same functions from `segments` on.
 """
 
 from __future__ import annotations
@@ -42,44 +41,44 @@ REWARDS = {"paper": PAPER_REWARD, "minigrid": MINIGRID_REWARD}
 
 @dataclass(frozen=True)
 class Settings:
-    """How an agent is built and trained. Those that are `float` may differ from run to run."""
+    """How an agent is built and trained. `float` settings may differ from run to run."""
 
-    envs: int = 16  # environments of one run
-    frames: int = 128  # frames of each environment between two updates
-    epochs: int = 4  # how often these frames are gone through
-    batch: int = 256  # frames in a minibatch
-    bptt: int = 8  # frames through which gradients flow back in time
-    ahead: int = 16  # levels made ahead for each environment, so that none is played twice
-    learning_rate: float = 7e-4  # Adam's
-    epsilon: float = 1e-8  # Adam's, beside the root of the mean square
-    discount: float = 0.99  # γ
-    gae: float = 0.95  # λ of the advantage estimation
-    entropy: float = 0.0025  # weight of the policy's entropy
-    value: float = 0.5  # weight of the value's error
-    clip: float = 0.2  # how far the policy may move in one update
-    gradient_norm: float = 2.0  # the longest gradient
-    reward_scale: float = 5.0  # of the rewards PPO sees; a teacher sees them as they are
-    novelty: float = 0.003  # PPO's reward, beside, for a view that is new in its episode (MiniGrid)
-    normalise: bool = False  # advantages to mean 0 and deviation 1 in each minibatch
-    clip_value: bool = False  # clip the value's movement as the policy's
-    encoding: str = "onehot"  # of MiniGrid's cells: onehot, or raw (three numbers each)
-    initial: str = "scaled"  # weights at first: scaled, or pytorch (its defaults but for the heads)
+    envs: int = 16  # environments per run
+    frames: int = 128  # frames per environment and update
+    epochs: int = 4  # passes over these frames per update
+    batch: int = 256  # frames per minibatch
+    bptt: int = 8  # length of backpropagation through time, in frames
+    ahead: int = 16  # levels generated ahead per environment, so that none is played twice
+    learning_rate: float = 7e-4  # of Adam
+    epsilon: float = 1e-8  # of Adam, added to the denominator
+    discount: float = 0.99  # discount factor γ
+    gae: float = 0.95  # λ of generalised advantage estimation
+    entropy: float = 0.0025  # weight of the entropy bonus
+    value: float = 0.5  # weight of the value loss
+    clip: float = 0.2  # clipping range ε of PPO's probability ratio
+    gradient_norm: float = 2.0  # gradients are clipped to this norm
+    reward_scale: float = 5.0  # multiplies the rewards for PPO; a teacher sees them unscaled
+    novelty: float = 0.003  # extra reward for PPO when a view is new in its episode (MiniGrid)
+    normalise: bool = False  # scale advantages to mean 0 and deviation 1 in each minibatch
+    clip_value: bool = False  # clip the change of the value, as for the policy
+    encoding: str = "onehot"  # input for MiniGrid's cells: onehot, or raw (three numbers each)
+    initial: str = "scaled"  # initial weights: scaled, or pytorch (its defaults except the heads)
     memory: str = "lstm"  # lstm or none
-    skip: bool = True  # with an lstm: the heads see past it as well
-    width: int = 64  # of the embedding, the memory and the heads
-    actions: int = 6  # of MiniGrid's; 7 with "done", which does nothing
-    reward: str = "paper"  # of a success in MiniGrid: 1 − n/n_max, or minigrid: 1 − 0.9 n/n_max
-    edition: str = "3.2.0"  # of MiniGrid: 3.2.0, or 2018 (rules and view of the paper's runs)
+    skip: bool = True  # with an lstm: the heads also see the lstm's input
+    width: int = 64  # units in the embedding, the memory and the heads
+    actions: int = 6  # number of MiniGrid's actions: 6, or 7 with "done", which does nothing
+    reward: str = "paper"  # MiniGrid success: paper (1 − n/n_max) or minigrid (1 − 0.9 n/n_max)
+    edition: str = "3.2.0"  # of MiniGrid: 3.2.0, or 2018 (the rules and view of the paper's runs)
 
     unit: ClassVar[str] = "frames"
 
     @property
     def per_update(self) -> int:
-        """Frames in an update."""
+        """Frames per update."""
         return self.envs * self.frames
 
     def parts(self, most: int) -> int:
-        """In how many parts the work of a run can be done at the same time."""
+        """Number of devices that can share one run, at most `most`: always 1."""
         return 1
 
     def __post_init__(self) -> None:
@@ -117,7 +116,7 @@ class Settings:
             )
 
 
-# the paper's appendix, and the authors' code of 2019 where the paper is silent
+# the paper's appendix, or the authors' code of 2019 where the paper says nothing
 PAPER_2019 = Settings(
     learning_rate=1e-3,
     entropy=0.01,
@@ -129,7 +128,7 @@ PAPER_2019 = Settings(
     skip=False,
     actions=7,
 )
-# the agent and the MiniGrid of September 2018, when the paper's runs were made
+# the agent and MiniGrid of September 2018, the time of the paper's runs
 PAPER = replace(
     PAPER_2019,
     bptt=1,
@@ -162,10 +161,10 @@ class Hyper(NamedTuple):
 
 
 class Agent(eqx.Module):
-    """What is seen → encoder → memory → policy and value. Columns all the way: (features, n)."""
+    """Observation → encoder → memory → policy and value. All arrays are columns: (features, n)."""
 
     encoder: Any
-    lstm: tuple[Linear, Linear] | None  # gates from what is seen, and from what is remembered
+    lstm: tuple[Linear, Linear] | None  # gates from the input, and from the hidden state
     policy: tuple[Linear, Linear]
     value: tuple[Linear, Linear]
     skip: bool = eqx.field(static=True)
@@ -189,10 +188,15 @@ class Agent(eqx.Module):
         return 0 if self.lstm is None else self.lstm[0].bias.shape[-1] // 2
 
     def remember(self, memory: Array, starts: Array, x: Array) -> tuple[Array, Array]:
-        """Frames one after the other: x (width, frames · n), the n of a frame side by side.
+        """Run the memory over several frames of n environments.
 
-        starts, bool (frames, n): where an episode begins, with an empty memory. New memory,
-        (memory_size, n), and what the heads see, (…, frames · n).
+        Args:
+            memory: (memory_size, n).
+            starts: bool (frames, n), True where an episode begins, with an empty memory.
+            x: (width, frames · n), the n columns of a frame side by side.
+
+        Returns:
+            The new memory (memory_size, n), and the input of the heads (…, frames · n).
         """
         if self.lstm is None:
             return memory, x
@@ -207,7 +211,7 @@ class Agent(eqx.Module):
             return (h, c), h
 
         gates = jnp.swapaxes(seen(x).reshape(-1, *starts.shape), 0, 1)
-        # a loop is compiled sooner; a GPU loses time in it
+        # a loop compiles faster, but is slower on a GPU
         straight = jax.default_backend() != "cpu" or len(starts) == 1
         state = tuple(jnp.split(memory, 2))
         state, hidden = lax.scan(one, state, (gates, starts), unroll=straight)
@@ -215,51 +219,51 @@ class Agent(eqx.Module):
         return jnp.concatenate(state), jnp.concatenate([out, x]) if self.skip else out
 
     def judge(self, x: Array) -> tuple[Array, Array]:
-        """Logits of the actions, (n, actions), and values, (n,)."""
+        """Action logits (n, actions) and values (n,), from the input of the heads."""
         (p1, p2), (v1, v2) = self.policy, self.value
         return p2(jnp.tanh(p1(x))).T, v2(jnp.tanh(v1(x)))[0]
 
     def __call__(
         self, memory: Array, starts: Array, observation: Array
     ) -> tuple[Array, Array, Array]:
-        """New memory, logits and values at one observation in each of n environments."""
+        """New memory, logits and values, for one observation in each of n environments."""
         memory, x = self.remember(memory, starts[None], self.encoder(observation))
         return memory, *self.judge(x)
 
 
 def choose(logits: Array, uniforms: Array) -> Array:
-    """An action for each row of logits, by a uniform in [0, 1) for each."""
+    """Draw an action for each row of logits, given one uniform in [0, 1) per row."""
     sums = jnp.cumsum(jax.nn.softmax(logits), -1)
     beyond = (sums <= uniforms[:, None] * sums[:, -1:]).sum(-1, dtype=jnp.int32)
     return jnp.minimum(beyond, logits.shape[-1] - 1)
 
 
 class Environments(NamedTuple):
-    """Where the environments of a run stand."""
+    """The state of a run's environments."""
 
     state: Any
     pool: engine.Pool
     memory: Array  # (memory_size, envs)
     starts: Array  # (envs,) bool: the next frame is the first of an episode
-    visited: Array  # what the episode has shown; see `novelty`
+    visited: Array  # views the episode has shown; see `novelty`
 
 
 class Trajectory(NamedTuple):
-    """What was seen and done, frame by frame; each (frames, envs, …)."""
+    """What was played, frame by frame; each field is (frames, envs, …)."""
 
     observation: Array
     starts: Array  # bool: the first frame of an episode
     action: Array  # int32
-    log_probability: Array  # of the action when it was chosen
-    value: Array  # as it was judged then
-    reward: Array  # as it was given
+    log_probability: Array  # of the action, when it was chosen
+    value: Array  # estimated at that frame
+    reward: Array  # from the environment, unscaled
     ended: Array  # bool: the last frame of an episode
-    new: Array  # bool: it led to something that the episode had not shown before
-    memory: Array  # (frames / bptt, memory_size, envs): before the first frame of each segment
+    new: Array  # bool: the next view is new in the episode
+    memory: Array  # (frames / bptt, memory_size, envs): before each segment
 
 
 class Frames(NamedTuple):
-    """The same to learn from, in segments: stretches of `bptt` frames of one environment."""
+    """Training data, in segments of `bptt` frames of one environment."""
 
     observation: Array  # (segments, bptt, …)
     starts: Array  # bool (segments, bptt)
@@ -271,17 +275,17 @@ class Frames(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What was played, of each of the eighteen tasks; (18,) each."""
+    """Totals for each of the eighteen tasks; each field is (18,)."""
 
-    episodes: Array  # that ended
-    returns: Array  # their sum
+    episodes: Array  # episodes that ended
+    returns: Array  # sum of returns
     frames: Array
 
 
 def with_levels(
     envs: Environments, key: Array, probabilities: Array, edition: Edition
 ) -> Environments:
-    """With new levels for the episodes to come, and an episode where there was none."""
+    """Refill the levels for coming episodes, and begin an episode where there is none."""
     pool = engine.refill(key, envs.pool, probabilities, edition)
     state, pool = engine.begin(envs.state, pool)
     return envs._replace(state=state, pool=pool)
@@ -290,7 +294,7 @@ def with_levels(
 def collect(
     agent: Agent, envs: Environments, key: Array, settings: Settings, h: Hyper
 ) -> tuple[Environments, Frames, Played]:
-    """Play `frames` steps in every environment, with actions drawn from the policy."""
+    """Play `settings.frames` steps in every environment, with actions drawn from the policy."""
     reward, edition = REWARDS[settings.reward], find_edition(settings.edition)
 
     def one(envs: Environments, uniforms: Array) -> Any:
@@ -316,7 +320,7 @@ def collect(
     cells = seen_cells(envs.state, edition)
     _, _, last = agent(envs.memory, envs.starts, cells)
     _, after = novelty.look(envs.visited, envs.starts, cells)
-    new = jnp.concatenate([new[1:], after[None]])  # a frame leads to what the next one sees
+    new = jnp.concatenate([new[1:], after[None]])  # a frame's action leads to the next frame's view
     trajectory = Trajectory(*(*seen, new, memory))
     which = task[..., None] == jnp.arange(len(TASKS))
     totals = Played(
@@ -328,7 +332,7 @@ def collect(
 
 
 def segments(trajectory: Trajectory, last: Array, settings: Settings, h: Hyper) -> Frames:
-    """What was played as frames to learn from; `last`: the value of what comes after it."""
+    """Cut a trajectory into training data. `last` (envs,): values after the last frame."""
     _, starts, _, _, value, reward, ended, new, memory = trajectory
     reward = h.reward_scale * (reward + h.novelty * (new & ~ended))
     advantage = advantages(reward, value, ended, last, h.discount, h.gae)
@@ -355,10 +359,20 @@ def log_probability(logits: Array, action: Array) -> Array:
 def advantages(
     reward: Array, value: Array, ended: Array, last: Array, discount: Array, gae: Array
 ) -> Array:
-    """Â_t = δ_t + γ λ Â_{t+1} with δ_t = r_t + γ V_{t+1} − V_t; nothing comes after an end.
+    """Â_t = δ_t + γ λ Â_{t+1} with δ_t = r_t + γ V_{t+1} − V_t.
 
-    `reward`, `value` and `ended` (frames, envs): the episode ended with that frame; `last` (envs,):
-    the value of what comes after the last frame.
+    At the last frame of an episode, Â_{t+1} and V_{t+1} are 0.
+
+    Args:
+        reward: (frames, envs).
+        value: (frames, envs), V_t.
+        ended: bool (frames, envs), True at the last frame of an episode.
+        last: (envs,), the value after the last frame.
+        discount: γ.
+        gae: λ.
+
+    Returns:
+        Â, (frames, envs).
     """
 
     def one(following: Any, frame: Any) -> Any:
@@ -373,13 +387,13 @@ def advantages(
 
 
 def loss(agent: Agent, frames: Frames, settings: Settings, h: Hyper) -> Array:
-    """Of a minibatch of segments: see `ppo_loss`."""
+    """The loss of a minibatch of segments; see `ppo_loss`."""
     logits, value = replay(agent, frames)
     return ppo_loss(logits, value, frames, settings, h)
 
 
 def replay(agent: Agent, frames: Frames) -> tuple[Array, Array]:
-    """Logits (N, bptt, actions) and values (N, bptt) of N segments, by the agent as it is now."""
+    """The current agent's logits (N, bptt, actions) and values (N, bptt) for N segments."""
     n, bptt = frames.action.shape
     in_time = jnp.swapaxes(frames.observation, 0, 1)
     x = agent.encoder(in_time.reshape(-1, *in_time.shape[2:]))
@@ -389,7 +403,7 @@ def replay(agent: Agent, frames: Frames) -> tuple[Array, Array]:
 
 
 def ppo_loss(logits: Array, value: Array, frames: Frames, settings: Settings, h: Hyper) -> Array:
-    """−E[min(ρ Â, clip(ρ, 1 − ε, 1 + ε) Â)] + c_v E[(V − R)²] − c_e E[H], to be made small."""
+    """−E[min(ρ Â, clip(ρ, 1 − ε, 1 + ε) Â)] + c_v E[(V − R)²] − c_e E[H], to minimise."""
     advantage, target = frames.advantage, frames.advantage + frames.value
     if settings.normalise:
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
@@ -412,7 +426,7 @@ def new_optimiser(agent: Agent) -> Any:
 def improve(
     agent: Agent, optimiser: Any, frames: Frames, key: Array, settings: Settings, h: Hyper
 ) -> tuple[Agent, Any]:
-    """Go through the frames `epochs` times, in minibatches of whole segments."""
+    """Train on the frames for `settings.epochs` epochs, in minibatches of whole segments."""
     adam = optax.scale_by_adam(eps=h.epsilon)
 
     def one(carry: Any, index: Array) -> Any:
@@ -434,7 +448,7 @@ def improve(
 
 
 class Learner(NamedTuple):
-    """A run: the agent, its optimiser's memory, its environments, its random numbers."""
+    """A run: the agent, the optimiser's state, the environments and the random key."""
 
     agent: Agent
     optimiser: Any
@@ -443,7 +457,7 @@ class Learner(NamedTuple):
 
 
 def begin(key: Array, settings: Settings) -> Learner:
-    """A new agent, and environments without episodes: `update` begins them."""
+    """Make a new agent and environments without episodes; `update` begins the episodes."""
     key, for_agent = jax.random.split(key)
     agent = Agent(for_agent, settings, Space("cells", (VIEW, VIEW), settings.actions))
     pool, state = engine.empty(settings.envs, settings.ahead)
@@ -456,9 +470,16 @@ def begin(key: Array, settings: Settings) -> Learner:
 def update(
     learner: Learner, probabilities: Array, settings: Settings, h: Hyper
 ) -> tuple[Learner, Played]:
-    """One update: new levels for the episodes to come, play, learn.
+    """Do one update: refill the levels, play, learn.
 
-    `probabilities` (18,): of the tasks of the episodes that begin in this update.
+    Args:
+        learner: The run.
+        probabilities: (18,), task probabilities of the episodes that begin in this update.
+        settings: How to train; static under `jit`.
+        h: The settings that may differ from run to run.
+
+    Returns:
+        The run after the update, and what was played.
     """
     agent, optimiser, envs, key = learner
     key, for_levels, for_actions, for_order = jax.random.split(key, 4)

@@ -1,24 +1,24 @@
 """MiniGrid as pure JAX functions: eighteen tasks, exact, many environments at once.
 
-envs = mastery.minigrid.make_vec("BlockedUnlockPickup", num_envs=1024)    # speaks Gymnasium
+envs = mastery.minigrid.make_vec("BlockedUnlockPickup", num_envs=1024)    # a Gymnasium VectorEnv
 
-The engine under it is a few functions over arrays, for loops that are compiled as a whole:
+The engine underneath is a set of pure functions over arrays, for use inside compiled loops:
 
     cells       a cell in one byte
-    editions    today's MiniGrid and that of September 2018: what differs
+    editions    today's MiniGrid and that of September 2018: the differences
     grid        a map of cells
     tasks       the eighteen tasks, as data
-    actions     what an agent can do
+    actions     the agent's actions
     levels      generate(): new levels
     rules       act(): one step
     vision      observe(): what the agent sees
-    engine      reset(), step(), refill(): many environments, with fresh levels
+    engine      reset(), step(), refill(): many environments, with new levels
     rendering   render(): pictures
-    planner     plan(): a solution of a level
-    play        whole episodes, as pictures and GIFs
-    exchange    levels to and from the `minigrid` package
-    vector      make_vec(): the engine as Gymnasium sees it
-    environment make(): one environment of it
+    planner     plan(): actions that solve a level
+    play        play(): whole episodes, as pictures and GIFs
+    exchange    from_package(), to_package(): states from and to the `minigrid` package
+    vector      make_vec(): a Gymnasium vector environment
+    environment make(): a single Gymnasium environment
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 from mastery.errors import MasteryError
 from mastery.minigrid.tasks import NAMES, TASKS, task_id
 
-# what needs JAX or Gymnasium is imported when it is asked for
+# these need JAX or Gymnasium, so they are imported on first use
 _WHERE = {
     "EDITIONS": "editions",
     "Edition": "editions",

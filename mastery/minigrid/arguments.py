@@ -1,4 +1,4 @@
-"""What a user gives to a vector environment, checked: tasks, probabilities, arrays."""
+"""Check the arguments of a vector environment: tasks, probabilities, arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mastery.minigrid.tasks import task_id
 
 
 def resolve_tasks(tasks: str | Iterable[str] | Curriculum) -> tuple[tuple[str, ...], list[int]]:
-    """The names of the tasks, and their numbers."""
+    """The names of the tasks, and their indices into TASKS."""
     if isinstance(tasks, Curriculum):
         missing = [name for name in tasks.names if "env" not in tasks[name].settings]
         if missing:
@@ -47,7 +47,7 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
 def check_probabilities(
     value: Any, tasks: tuple[str, ...], ids: list[int], num_envs: int
 ) -> NDArray[np.float64]:
-    """Probabilities in the order of the tasks, (tasks,) or (environments, tasks), with sum 1."""
+    """Normalised probabilities in the order of `tasks`, (tasks,) or (environments, tasks)."""
     if isinstance(value, Mapping):
         given = [0.0] * len(tasks)
         for name, p in value.items():
@@ -73,10 +73,10 @@ def check_probabilities(
 
 
 def _find(name: str, tasks: tuple[str, ...], ids: list[int]) -> int:
-    """The place of a task by the name it was given, or by another name of it."""
+    """The index of a task in `tasks`, by the name given there or by MiniGrid's name."""
     if name in tasks:
         return tasks.index(name)
     try:
         return ids.index(task_id(name))
-    except ValueError:  # no such task, or not one of these
+    except ValueError:  # no such task, or not one of `tasks`
         raise MasteryError(f"there is no task {name!r} here{did_you_mean(name, tasks)}") from None

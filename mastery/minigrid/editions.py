@@ -1,8 +1,8 @@
-"""Editions of MiniGrid: today's package, and MiniGrid as it was when the paper's runs were made.
+"""Editions of MiniGrid: today's package, and the version behind the paper's runs.
 
-An edition is a static choice: under `jit` each one is a program of its own, so that today's edition
-costs nothing for the other. `3.2.0` equals the package bit for bit. `2018` is gym-minigrid of
-19 September 2018 (commit 8518802). The others mix the two; they take a reproduction apart.
+An edition is static under `jit`: each one compiles separately, so `2018` does not slow down today's
+edition. `3.2.0` equals the package bit for bit. `2018` is gym-minigrid of 19 September 2018 (commit
+8518802). The others mix the two, to tell which difference matters in a reproduction.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from mastery.minigrid.tasks import NAMES, TASKS, MiniGridTask
 
 @dataclass(frozen=True)
 class Edition:
-    """What differs between editions. Each field is named for what `2018` does."""
+    """The differences between editions. Each field names what `2018` does."""
 
     name: str
-    # rules: unlocking a door uses up its key, and the door stays open for good
+    # rules: unlocking a door uses up its key, and the door stays open forever
     uses_up_keys: bool = False
     # levels: in a maze the ball before a door is placed after the key's box, and can replace it
     buries_keys: bool = False
-    # view: an unlocked door is seen as one; otherwise as any open door
+    # view: an unlocked door looks different from other open doors
     marks_unlocked: bool = False
-    # view: in the farthest row light does not spread sideways
+    # view: in the farthest row, light does not spread sideways
     narrows: bool = False
-    # view: the numbers of types and states are those of 2018
+    # view: types and states have the numbers of 2018
     old_numbers: bool = False
     tasks: tuple[MiniGridTask, ...] = TASKS
 
@@ -64,15 +64,23 @@ class Edition:
         return number_cells(types, np.isin(np.arange(KINDS), (OPEN, UNLOCKED)).astype(np.uint8))
 
     def encode(self, image: ArrayLike) -> NDArray[np.uint8]:
-        """Observations in the edition's numbers, (…, 3), as cells, uint8 (…)."""
+        """Convert observations back to cells.
+
+        Args:
+            image: Type, colour and state in the edition's numbers, (…, 3).
+
+        Returns:
+            uint8 (…). What a box holds is lost and, in the numbers of 2018, so is the difference
+            between unseen and empty: both become empty.
+        """
         image = np.asarray(image)
         found: NDArray[np.uint8] = self._encoded[image[..., 0], image[..., 1], image[..., 2]]
         return found
 
     @cached_property
     def _encoded(self) -> NDArray[np.uint8]:
-        """Cells by type, colour and state, uint8 (11, 8, 4). An agent cannot see what a box holds,
-        and in the numbers of 2018 not whether a cell is unseen or empty: these become empty."""
+        """Cells by type, colour and state, uint8 (11, 8, 4). Boxes are of kind BOX; where unseen
+        and empty share a number, as in 2018, it means empty."""
         found = np.zeros((11, 8, 4), np.uint8)
         cells = np.arange((BOX + 1) << 3)
         if self.marks_unlocked:
@@ -86,7 +94,7 @@ _RULES = Edition(
     "2018-rules",
     uses_up_keys=True,
     buries_keys=True,
-    # the agent of 2Q started in the middle
+    # in 2Q the agent started in the middle room
     tasks=tuple(
         replace(task, agent_room=(1, 1)) if task.name == "ObstructedMaze-2Q" else task
         for task in TASKS
@@ -103,7 +111,7 @@ EDITIONS = {
         SEPTEMBER_2018,
         _RULES,  # rules and levels of 2018, view of today
         _VIEW,  # view of 2018, rules and levels of today
-        # 2018, but an unlocked door is seen as any open door
+        # 2018, but an unlocked door looks like any open door
         replace(SEPTEMBER_2018, name="2018-plain-doors", marks_unlocked=False),
     )
 }
@@ -111,7 +119,7 @@ assert {len(edition.tasks) for edition in EDITIONS.values()} == {len(NAMES)}
 
 
 def find_edition(name: str | Edition) -> Edition:
-    """The edition of this name."""
+    """Find an edition by name; raise a `MasteryError` if there is none."""
     if isinstance(name, Edition):
         return name
     if name not in EDITIONS:

@@ -1,9 +1,9 @@
-"""Many environments at once: steps, and a new level for each episode that ends.
+"""Step many environments at once, with a new level for each new episode.
 
-Making a level costs more than a step, and under `jit` what is not needed is computed all the same.
-So levels are made ahead: every environment has a queue of its next ones, each of a task drawn from
-the probabilities given, and `refill` makes them anew, once every hundred steps or so, outside of
-the loop over steps. A step only takes.
+Generating a level costs more than a step, and under `jit` it would run on every step. So levels are
+generated ahead: every environment has a queue of its next levels, each of a task drawn from the
+given probabilities. `refill` replaces the queues outside the loop over steps, about every hundred
+steps. A step only takes levels from the queue.
 
     key, first = jax.random.split(key)
     pool, state = reset(first, probabilities, num_envs=1024)
@@ -14,7 +14,7 @@ the loop over steps. A step only takes.
         key, fresh = jax.random.split(key)
         pool = refill(fresh, pool, probabilities)
 
-These functions take one axis of environments; `jax.vmap` makes more of it (runs, say).
+These functions take one axis of environments; use `jax.vmap` for more axes, such as runs.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ AHEAD = 4  # levels in each environment's queue
 
 
 class Pool(NamedTuple):
-    """Each environment's next levels."""
+    """The queue of next levels of each environment."""
 
     levels: Level  # each field with two leading axes, (ahead, environments)
-    taken: Array  # int32 (environments,): how many were taken since the last refill
-    reused_before: Array  # int32: levels given out more than once, up to the last refill
+    taken: Array  # int32 (environments,): levels taken since the last refill
+    reused_before: Array  # int32: levels reused, up to the last refill
 
     def reuse(self) -> Array:
-        """How many levels were given out more than once, up to now."""
+        """Number of levels reused so far, because a queue ran out before its refill."""
         ahead = self.levels.task.shape[0]
         return self.reused_before + jnp.maximum(self.taken - ahead, 0).sum(dtype=jnp.int32)
 
@@ -56,10 +56,21 @@ def reset(
     ahead: int = AHEAD,
     edition: Edition = TODAY,
 ) -> tuple[Pool, State]:
-    """A full pool, and every environment at the start of an episode.
+    """Fill a pool of levels and begin an episode in every environment.
 
-    For the probabilities see `refill`. `num_envs` and `ahead`, the length of each environment's
-    queue, are shapes, and `edition` is a choice of program: under `jit` they must be static.
+    Args:
+        key: A JAX random key.
+        probabilities: Task probabilities; see `refill`.
+        num_envs: Number of environments; static under `jit`.
+        ahead: Levels in each environment's queue; static under `jit`.
+        edition: The edition whose levels to generate; static under `jit`.
+
+    Returns:
+        The pool and the states.
+
+    Raises:
+        MasteryError: If `num_envs` or `ahead` is less than 1, or if the shape of `probabilities` is
+            wrong.
     """
     for name, number in (("num_envs", num_envs), ("ahead", ahead)):
         if number < 1:
@@ -70,8 +81,8 @@ def reset(
 
 
 def empty(num_envs: int, ahead: int) -> tuple[Pool, State]:
-    """A pool and environments with nothing in them, which compiles at once: `refill` the one, and
-    `begin` episodes in the others."""
+    """Make an empty pool and environments without episodes, which compiles fast. Then `refill` the
+    pool and `begin` the episodes."""
     shape = (ahead, num_envs)
     number, cell = jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.uint8)
     levels = Level(jnp.zeros((*shape, WORDS), jnp.uint32), number, number, cell, number - 1)
@@ -80,17 +91,29 @@ def empty(num_envs: int, ahead: int) -> tuple[Pool, State]:
 
 
 def begin(state: State, pool: Pool) -> tuple[State, Pool]:
-    """Begin an episode in the environments that have none; see `empty`."""
+    """Begin an episode in each environment that has none; see `empty`."""
     return renew(state, pool, state.task < 0)
 
 
 def refill(key: Array, pool: Pool, probabilities: Array, edition: Edition = TODAY) -> Pool:
-    """A pool of new levels of the same size, of tasks drawn from these probabilities.
+    """Replace all levels of a pool by new ones, of tasks drawn from given probabilities.
 
-    `probabilities`: of the tasks in the order of TASKS, (18,) or (environments, 18); they need not
-    sum to one. All levels are new, the ones that were not taken too, so that the next episode's
-    task follows these probabilities and no older ones. Their values are not checked, as this may be
-    compiled: if none is above zero, it is some task (`make_vec` checks). Give a new key each time.
+    Levels that were not taken are replaced too, so the next episode's task follows these
+    probabilities, not older ones.
+
+    Args:
+        key: A JAX random key; pass a new one each time.
+        pool: The pool to refill.
+        probabilities: Task probabilities in the order of TASKS, (18,) or (environments, 18). They
+            need not sum to 1. Their values are not checked, as this may run under `jit`: if none is
+            above 0, the task is arbitrary. (`make_vec` checks them.)
+        edition: The edition whose levels to generate; static under `jit`.
+
+    Returns:
+        A pool of the same size.
+
+    Raises:
+        MasteryError: If the shape of `pool` or of `probabilities` is wrong.
     """
     ahead, num_envs = _shape(pool)
     return _fill(key, probabilities, num_envs, ahead, pool.reuse(), edition)
@@ -103,10 +126,22 @@ def step(
     reward: Array | int = PAPER_REWARD,
     edition: Edition = TODAY,
 ) -> tuple[State, Pool, Outcome]:
-    """One step of every environment; where an episode ends, the next one begins.
+    """Step every environment; where an episode ends, begin the next one.
 
-    The state is then the new episode's; the outcome is the old one's, with its task and length
-    (and its return: the reward, as there is only one).
+    Args:
+        state: The states.
+        pool: The pool that new levels are taken from.
+        action: (environments,) actions.
+        reward: PAPER_REWARD or MINIGRID_REWARD, for all environments or one each.
+        edition: The edition whose rules apply; static under `jit`.
+
+    Returns:
+        The new states, the pool, and the outcome. Where an episode ended, the state is the new
+        episode's, and the outcome has the task, length and reward of the old one. That reward is
+        also its return, as only success gives a reward.
+
+    Raises:
+        MasteryError: If the shape of `action` or the value of `reward` is wrong.
     """
     after, outcome = act(state, action, reward, edition)
     after, pool = renew(after, pool, outcome.terminated | outcome.truncated)
@@ -114,13 +149,12 @@ def step(
 
 
 def renew(state: State, pool: Pool, ended: Array) -> tuple[State, Pool]:
-    """Begin a new episode in the environments where one has ended.
+    """Begin a new episode in each environment whose episode has ended.
 
-    When an environment has taken more levels than its queue holds, it goes round it again; that is
-    counted, see `Pool.reuse`.
+    An environment that has used up its queue starts the queue again; `Pool.reuse` counts this.
     """
     ahead, num_envs = _shape(pool)
-    # where no level is taken, all look at the same one, which costs no memory traffic
+    # environments that take no level all read the same one, which costs no memory traffic
     index = jnp.where(ended, (pool.taken % ahead) * num_envs + jnp.arange(num_envs), 0)
     index, ended = once((index, ended))
     level = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[index], pool.levels)
@@ -156,17 +190,17 @@ def _shape(pool: Pool) -> tuple[int, int]:
 
 
 def _choose_tasks(probabilities: Array, uniforms: Array) -> Array:
-    """For each uniform in [0, 1) a task, by the sums of the probabilities up to each."""
+    """Draw a task for each uniform in [0, 1), from cumulative sums of the probabilities."""
     p = jnp.asarray(probabilities, jnp.float32)
     if p.shape not in ((len(TASKS),), (*uniforms.shape[-1:], len(TASKS))):
         raise MasteryError(
             f"probabilities have shape {p.shape}: give one for each of the {len(TASKS)} tasks, or "
             f"such a row for each of the {uniforms.shape[-1]} environments"
         )
-    edges = [p[..., 0]]  # one by one, so that a task of probability zero has no width at all
+    edges = [p[..., 0]]  # added one by one, so a task of probability 0 has width exactly 0
     for c in range(1, p.shape[-1]):
         edges.append(edges[-1] + p[..., c])
     u = uniforms * edges[-1]
     beyond = sum((edge <= u).astype(jnp.int32) for edge in edges)
     last = sum((edge < edges[-1]).astype(jnp.int32) for edge in edges)
-    return jnp.minimum(beyond, last)  # a product can round up to the sum itself
+    return jnp.minimum(beyond, last)  # `u` can round up to the sum

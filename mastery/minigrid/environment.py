@@ -1,4 +1,4 @@
-"""One environment of the engine as a `gymnasium.Env`, for tools that want one."""
+"""The engine as a single `gymnasium.Env`, for tools that need one."""
 
 from __future__ import annotations
 
@@ -20,15 +20,34 @@ def make(
     observation: str = "dict",
     render_mode: str | None = None,
 ) -> MiniGridEnv:
-    """One environment as a `gymnasium.Env`; slow, as a compiled call is made for each step. For
-    `reward`, `edition` and `observation` see `make_vec`."""
+    """Make one environment as a `gymnasium.Env`.
+
+    It is slow, because each step is a compiled call of its own. Use `make_vec` for speed.
+
+    Args:
+        task: A task name, with or without the package's `MiniGrid-` and `-v0`.
+        reward: "paper" (1 − n/n_max) or "minigrid" (1 − 0.9 n/n_max), after n steps.
+        edition: "3.2.0" (the package's rules and view) or "2018" (those of the paper's runs).
+        observation: "dict" (image, direction and mission) or "image".
+        render_mode: "rgb_array", or None if you do not call `render`.
+
+    Returns:
+        A `gymnasium.Env`.
+
+    Raises:
+        MasteryError: If an argument is invalid.
+
+    Example:
+        >>> env = make("Unlock")
+        >>> observation, info = env.reset(seed=0)
+    """
     return MiniGridEnv(
         task, reward=reward, edition=edition, observation=observation, render_mode=render_mode
     )
 
 
 class MiniGridEnv(gymnasium.Env[Any, Any]):
-    """One environment. See `make`."""
+    """The environment that `make` makes."""
 
     def __init__(
         self, task: str, *, reward: str, edition: str, observation: str, render_mode: str | None

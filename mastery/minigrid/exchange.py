@@ -1,4 +1,4 @@
-"""Levels and episodes to and from the `minigrid` package."""
+"""Convert states to and from environments of the `minigrid` package."""
 
 from __future__ import annotations
 
@@ -32,9 +32,23 @@ _SIMPLE = {"wall": WALL, "key": KEY, "ball": BALL, "box": BOX}
 
 
 def from_package(env: Any, task: str | None = None) -> State:
-    """The state of one of the package's environments, at the start of an episode or later.
+    """Convert an environment of the package to a state, at any point of an episode.
 
-    `task` is found by the environment's registered name unless it is given.
+    Args:
+        env: An environment of the package, wrapped or not, after `reset`.
+        task: The task's name. By default, the environment's registered name.
+
+    Returns:
+        The state, without leading axes.
+
+    Raises:
+        MasteryError: If the environment is not one of the eighteen tasks, or if its level cannot be
+            represented here, for example because two things look like the goal.
+
+    Example:
+        >>> env = gymnasium.make("MiniGrid-Unlock-v0")
+        >>> env.reset(seed=0)
+        >>> state = from_package(env)
     """
     env = getattr(env, "unwrapped", env)
     if task is None:
@@ -97,10 +111,20 @@ def from_package(env: Any, task: str | None = None) -> State:
 
 
 def to_package(state: State | Level) -> Any:
-    """One of the package's environments in this state (of one environment, without other axes).
+    """Convert a state to an environment of the package.
 
-    The package plays it by its own rules: an unlocked door of 2018 is an open one there, and can be
-    closed.
+    The package applies its own rules: an unlocked door of the 2018 edition becomes an open door,
+    which can be closed.
+
+    Args:
+        state: The state or level of one environment, without leading axes.
+
+    Returns:
+        An unwrapped environment of the package.
+
+    Raises:
+        MasteryError: If `state` has leading axes or is neither a state nor a level, or if the
+            package is not installed.
     """
     if isinstance(state, Level):
         state = start(state)

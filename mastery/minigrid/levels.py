@@ -1,7 +1,7 @@
-"""New levels, all tasks by the same arithmetic: which task a level is of is data.
+"""Generate levels. All tasks share the same arithmetic; the task is data.
 
-MiniGrid draws places until one is free. Here each draw is made at once: the free cells are the bits
-of a number, and the r-th set bit is looked up, so that the law is the same and there is no loop.
+MiniGrid draws cells until one is free. Here one draw is enough: the free cells are the bits of a
+number, and the r-th set bit is the chosen cell. The distribution is the same, without a loop.
 """
 
 from __future__ import annotations
@@ -48,30 +48,30 @@ from mastery.random_numbers import bits
 DOORS = 12  # places for a door
 NOWHERE = -1
 
-# Rooms are at most 4 × 4 inside. A set of cells of a room is a number of 24 bits: bit 4 · v + u is
-# the cell u to the right of the room's left wall (from 0) and v below its upper wall (v = 0 is
-# inside that wall, where a corridor can be open).
+# Rooms are at most 4 × 4 inside. A set of cells in a room is a 24-bit number: bit 4 · v + u is the
+# cell in column u from the left (the first inside the room is 0) and row v below the upper wall
+# (v = 0 is that wall itself, which can be open in a corridor).
 _COLUMN = 0x111111  # the leftmost cells
 
 
 class _Table(NamedTuple):
-    """The tasks' parameters: whole numbers, of these shapes for one task."""
+    """The tasks' parameters: integers, with these shapes for one task."""
 
-    step: Array  # from one room to the next: room_size − 1
+    step: Array  # distance between rooms: room_size − 1
     rows: Array
-    door: Array  # (12,): kind of the door in each place, 0 for none
+    door: Array  # (12,): kind of the door at each place, 0 for none
     door_colour: Array  # (12,): which of the level's colours
     lock_place: Array  # (2, 4): the place of each locked door, 12 for none; two share a room
-    lock_room: Array  # (2, 4): top left of the room of its key, as a position
-    before: Array  # (2, 4): from the door to the cell before it in that room, as positions
-    goal_rooms: Array  # (4,): top left of the rooms for the goal
+    lock_room: Array  # (2, 4): top left of the room with its key, as a position
+    before: Array  # (2, 4): step from the door to the cell before it in that room
+    goal_rooms: Array  # (4,): top left of the rooms that may hold the goal
     goal_count: Array
-    goal_free: Array  # cells for the goal, as a set
+    goal_free: Array  # cells where the goal may be, as a set
     inside: Array  # cells of a room, as a set
     agent_room: Array  # top left, as a position
-    agent_free: Array  # cells for the agent, as a set
+    agent_free: Array  # cells where the agent may start, as a set
     agent_doors: Array  # (4,): place of the door on each side, 12 for none
-    with_keys: Array  # the agent starts in the room of the first two keys
+    with_keys: Array  # whether the agent starts in the room of the first two keys
     goal: Array  # kind of the target
     corridor: Array
     maze: Array
@@ -90,7 +90,7 @@ def _row(task: MiniGridTask) -> tuple[NDArray[np.uint32], _Table]:
 
     y, x = np.mgrid[:SIDE, :SIDE]
     wall = (x % step == 0) | (y % step == 0) | (x >= task.width) | (y >= task.height)
-    if task.corridor:  # the middle rooms are one
+    if task.corridor:  # the middle rooms form one
         wall &= ~((x > step) & (x < 2 * step) & (y > 0) & (y < task.height - 1))
     door, colour = np.zeros(DOORS, np.int32), np.zeros(DOORS, np.int32)
     for room, side, c in task.closed:
@@ -110,8 +110,8 @@ def _row(task: MiniGridTask) -> tuple[NDArray[np.uint32], _Table]:
     inside = cells(range(1, task.room_size - 1))
     goal_free = inside
     if task.rows == 1 and task.columns == 2:
-        # while it places things, MiniGrid holds the agent to be in the middle of the map, which is
-        # in the right room, and puts nothing on it or beside it
+        # while it places things, MiniGrid takes the agent to be in the middle of the map, which is
+        # in the right room, and places nothing on it or next to it
         goal_free &= ~sum(1 << (4 * v + u) for u, v in ((2, 3), (1, 3), (3, 3), (2, 2), (2, 4)))
     above = task.corridor and task.agent_room[1] > 0
     below = task.corridor and task.agent_room[1] < task.rows - 1
@@ -146,7 +146,7 @@ def _row(task: MiniGridTask) -> tuple[NDArray[np.uint32], _Table]:
 def _rows(
     tasks: tuple[MiniGridTask, ...],
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32], list[tuple[int, ...]]]:
-    """Of all tasks: walls and floor, (18, 64); the columns of their parameters one below the other,
+    """For all tasks: walls and floor, (18, 64); the columns of their parameters, concatenated,
     (…, 18); and the shape of each column."""
     rows = [_row(task) for task in tasks]
     packed = [np.concatenate([c.ravel() for c in row]) for _, row in rows]
@@ -154,11 +154,11 @@ def _rows(
     return np.stack([base for base, _ in rows]), np.stack(packed, axis=1), shapes
 
 
-_FIRST_LOCK = np.arange(8).reshape(2, 4) == 0  # the only one of a corridor
+_FIRST_LOCK = np.arange(8).reshape(2, 4) == 0  # the only one in a corridor
 
 
 def _look_up(task: Array, edition: Edition) -> _Table:
-    """The parameters of these tasks, each with its own axes first; in one look-up."""
+    """Look up the parameters of these tasks at once; each field has its own axes first."""
     _, packed, shapes = _rows(edition.tasks)
     numbers = jnp.asarray(packed).at[:, task.astype(jnp.uint32)].get(mode="promise_in_bounds")
     columns, start = [], 0
@@ -170,9 +170,22 @@ def _look_up(task: Array, edition: Edition) -> _Table:
 
 
 def generate(key: Array, task: Array, edition: Edition = TODAY) -> Level:
-    """A new level of each of these tasks (numbers into TASKS, of any shape).
+    """Generate a new level for each given task.
 
-    Numbers that are no task are refused where they are known, which they are not under `jit`.
+    Args:
+        key: A JAX random key.
+        task: Indices into TASKS, of any shape.
+        edition: The edition whose levels to generate; static under `jit`.
+
+    Returns:
+        The levels, with leading axes of the shape of `task`.
+
+    Raises:
+        MasteryError: If a Python or NumPy index is not from 0 to 17. JAX arrays are not checked.
+
+    Example:
+        >>> levels = generate(jax.random.key(0), np.full(64, task_id("Unlock")))
+        >>> state = start(levels)
     """
     if isinstance(task, (int, np.integer, np.ndarray)):
         wrong = np.asarray(task)[(np.asarray(task) < 0) | (np.asarray(task) >= len(TASKS))]
@@ -183,18 +196,18 @@ def generate(key: Array, task: Array, edition: Edition = TODAY) -> Level:
     words = bits(key, (32, *task.shape))
     t, words = once((t, words))
     order, any_way = words[:DOORS], words[31]
-    high, low = words[DOORS:31] >> 16, words[DOORS:31] & 0xFFFF  # enough to draw of a few things
+    high, low = words[DOORS:31] >> 16, words[DOORS:31] & 0xFFFF  # 16 bits do for small ranges
     is_corridor, is_maze = t.corridor == 1, t.maze == 1
 
-    # doors: where in its wall each would be, of what colour, and which there are
+    # doors: the offset of each along its wall, its colour, and its kind (0 for none)
     along, colours = _pick(high[:DOORS], t.step - 1), _pick(low[:DOORS], 6)
     colours = jnp.where(is_maze, _at(_permutation(order[:6]), t.door_colour), colours)
-    row, key_row = _pick(high[12], t.rows), _pick(low[12], t.rows)  # of the corridor's lock and key
+    row, key_row = _pick(high[12], t.rows), _pick(low[12], t.rows)  # the corridor's lock and key
     kinds = jnp.where(is_corridor, _corridor_doors(row, t.rows, order), t.door)
     doors = _door_positions(t.step, along)
     along, colours, kinds, doors = once((along, colours, kinds, doors))
 
-    # before each locked door a ball, and in that room its key; two keys share a room
+    # a ball before each locked door, and its key in the same room; two keys share a room
     drawn = is_corridor & _FIRST_LOCK.reshape(2, 4, *[1] * task.ndim)
     place = jnp.where(drawn, 2 * row + 1, t.lock_place)
     room = jnp.where(drawn, SIDE * t.step * key_row, t.lock_room)
@@ -229,7 +242,7 @@ def generate(key: Array, task: Array, edition: Edition = TODAY) -> Level:
         (jnp.where(locked, jnp.stack(keys), NOWHERE), key_cells),
     ]
     if edition.buries_keys:
-        things.reverse()  # what is painted later stays
+        things.reverse()  # what is painted later wins
     where = [
         *jnp.where(kinds > 0, doors, NOWHERE),
         *(at for places, _ in things for at in places.reshape(8, *task.shape)),
@@ -250,7 +263,7 @@ def generate(key: Array, task: Array, edition: Edition = TODAY) -> Level:
 
 
 def _paint(task: Array, where: list[Array], what: list[Array], edition: Edition) -> Array:
-    """The task's walls and floor, with these things in these places."""
+    """Draw things at their positions onto the task's walls and floor."""
     where, what = once((where, what))
     base, *_ = _rows(edition.tasks)
     grid = jnp.asarray(base).at[task.astype(jnp.uint32)].get(mode="promise_in_bounds")
@@ -260,18 +273,17 @@ def _paint(task: Array, where: list[Array], what: list[Array], edition: Edition)
 
 
 def _corridor_doors(row: Array, rows: Array, order: Array) -> Array:
-    """KeyCorridor's doors, (12,): the locked one, and unlocked ones until every room is reached.
+    """KeyCorridor's doors, (12,): the locked one, and unlocked ones until all rooms are connected.
 
     MiniGrid adds doors at random, in any wall of the left and right rooms that does not touch the
-    locked room, until all rooms are connected. So with the walls in random order there is a door in
-    each one up to the first with which all rooms are connected: the smallest number such that
-    every room has a way to the corridor over walls of at most that number.
+    locked room, until all rooms are connected. In other words: number the walls in random order,
+    and find the smallest number such that every room has a path to the corridor through walls of at
+    most that number. Every wall up to that number has a door.
     """
     place = np.arange(DOORS).reshape(DOORS, *[1] * row.ndim)
     beside, below = place < 6, (place >= 6) & ((place - 6) % 3 != 1)
-    j = np.where(
-        beside, place // 2, (place - 6) // 3
-    )  # the row of the wall, or of what is above it
+    # the row of the wall, or of the room above it
+    j = np.where(beside, place // 2, (place - 6) // 3)
     is_right = np.where(beside, place % 2, (place - 6) % 3 // 2) == 1
     inside = np.where(beside, j, j + 1) < rows
     touches = is_right & ((j == row) | (~beside & (j + 1 == row)))
@@ -279,7 +291,7 @@ def _corridor_doors(row: Array, rows: Array, order: Array) -> Array:
     cost = jnp.where((beside | below) & inside & ~touches, order >> 1, never)
     most = jnp.zeros_like(order[0])
     for side in range(2):
-        reach = [cost[2 * j + side] for j in range(3)]  # of each room, by its own door
+        reach = [cost[2 * j + side] for j in range(3)]  # of each room, through its own door
         down = [cost[6 + 3 * j + 2 * side] for j in range(2)]
         for a, b in ((0, 1), (2, 1), (1, 0), (1, 2), (0, 1), (2, 1)):
             reach[a] = jnp.minimum(reach[a], jnp.maximum(down[min(a, b)], reach[b]))
@@ -291,8 +303,8 @@ def _corridor_doors(row: Array, rows: Array, order: Array) -> Array:
 
 
 def _place_agent(t: _Table, kinds: Array, along: Array, taken: Array, word: Array) -> Array:
-    """Of all pairs of a free cell and a direction with no thing and no door ahead, one."""
-    # the corridor's unlocked doors are made after the agent is placed
+    """Draw a free cell and a direction such that no object and no door is ahead."""
+    # the corridor's unlocked doors are added after the agent is placed
     doors = jnp.where((t.corridor == 1) & (kinds == CLOSED), 0, kinds)
     there = (t.agent_doors < DOORS) & (_at(doors, t.agent_doors) > 0)
     across = _at(along, t.agent_doors)  # a door's distance from the corner of the room
@@ -320,7 +332,7 @@ def _place_agent(t: _Table, kinds: Array, along: Array, taken: Array, word: Arra
 
 
 def _door_positions(step: Array, along: Array) -> Array:
-    """The positions of the twelve places for a door, each this far along its wall."""
+    """Positions of the twelve places for a door, each at its offset along its wall."""
     place = np.arange(DOORS).reshape(DOORS, *[1] * step.ndim)
     beside = SIDE * (place // 2 * step + 1 + along) + (place % 2 + 1) * step
     below = SIDE * ((place - 6) // 3 + 1) * step + (place - 6) % 3 * step + 1 + along
@@ -328,15 +340,15 @@ def _door_positions(step: Array, along: Array) -> Array:
 
 
 def _pick(random: Array, n: Array | int, bits: int = 16) -> Array:
-    """A whole number from 0 to n − 1, of this many random bits.
+    """An integer from 0 to n − 1, from this many random bits.
 
-    Its probabilities are equal to within n / 2^bits, at most one part in 4,000 here.
+    The probabilities are equal to within n / 2^bits, at most one part in 4,000 here.
     """
     return (random * jnp.asarray(n, jnp.uint32) >> bits).astype(jnp.int32)
 
 
 def _permutation(words: Array) -> Array:
-    """A random order of as many things as there are words (along the first axis)."""
+    """A random permutation along the first axis, from one random word per element."""
     n = words.shape[0]
     unique = (words & ~jnp.uint32(7)) | np.arange(n, dtype=np.uint32).reshape(
         n, *[1] * (words.ndim - 1)
@@ -345,9 +357,9 @@ def _permutation(words: Array) -> Array:
 
 
 def _at(values: Array, index: Array) -> Array:
-    """values[index] along the first axis, with the other axes side by side.
+    """values[index] along the first axis; the other axes match elementwise.
 
-    An index beyond the end is taken as the last: nobody will look at what comes of it.
+    An index past the end reads the last value, which the caller then ignores.
     """
     flat = jnp.minimum(index, values.shape[0] - 1).astype(jnp.uint32)
     flat = flat.reshape(-1, *values.shape[1:])
@@ -356,17 +368,17 @@ def _at(values: Array, index: Array) -> Array:
 
 
 def _cell_bit(offset: Array) -> Array:
-    """The set of the one cell at this distance from the top left of its room."""
+    """The set that holds only the cell at this offset from the top left of its room."""
     return 1 << (4 * (offset >> 4) + (offset & 15) - 1)
 
 
 def _cell_offset(bit: Array) -> Array:
-    """How far the cell of this bit is from the top left of its room."""
+    """The offset of this bit's cell from the top left of its room."""
     return SIDE * (bit >> 2) + (bit & 3) + 1
 
 
 def _select(cells: Array, r: Array) -> Array:
-    """The number of the r-th set bit, from 0, by halves."""
+    """The index of the r-th set bit, counted from 0, by binary search."""
     bit = jnp.zeros_like(r)
     for width in (16, 8, 4, 2, 1):
         low = lax.population_count((cells >> bit) & ((1 << width) - 1))

@@ -1,4 +1,4 @@
-"""What an agent is told to do: the mission, as text and as a number."""
+"""The agent's mission, as text and as a number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MISSIONS = (
 
 
 def mission_number(target: Array) -> Array:
-    """The place of a target's mission in MISSIONS."""
+    """The index of a target's mission in MISSIONS."""
     kind, colour = target >> 3, target & 7
     is_thing = (kind != OPEN) & (kind != UNLOCKED)
     return is_thing * (1 + 6 * (kind - BALL) + colour)

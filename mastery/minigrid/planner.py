@@ -1,9 +1,9 @@
-"""Solves a level: from a map, an agent and a goal to the actions that reach the goal.
+"""Solve a level: find actions that take the agent to its goal.
 
-The planner looks for the cheapest way to the goal as if what stands in the way could be passed at
-a price, takes the first obstacle on it out of the way (for a locked door: gets the key and opens
-it; for a thing: picks it up), and looks again. To get a key is a goal like any other, with its own
-way and its own obstacles. Each action is simulated as it is planned.
+The planner finds the cheapest path to the goal, where obstacles can be passed at a price. It clears
+the first obstacle on that path (for a locked door, it gets the key and opens it; for an object, it
+picks it up) and searches again. Getting a key is a goal like any other, with its own path and
+obstacles. Each action is simulated as it is planned.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from mastery.minigrid.tasks import SIDE
 
 STEPS = (1, SIDE, -1, -SIDE)  # to the next cell in each direction
 
-# What it costs to enter a cell, by its byte, about in actions; 0: there is no way in. What has to
-# be moved or unlocked costs more than it takes, so that a clear way is taken wherever there is one:
-# else what was put down beside the way could be what the next way leads through.
+# The cost of entering a cell, indexed by its byte, roughly in actions; 0 means it cannot be
+# entered. Moving or unlocking something costs more than the actions it takes, so the planner
+# prefers a clear path wherever there is one. Otherwise the next path could lead through an object
+# that was just put down.
 CLEAR_PRICES = [0] * (KINDS << 3)
 for _colour in range(8):
     for _kind in (OPEN, EMPTY, UNLOCKED):
@@ -51,8 +52,8 @@ for _colour in range(8):
 PRICES = [20 if is_movable(_cell) else price for _cell, price in enumerate(CLEAR_PRICES)]
 UNLOCK_WITH_KEY_IN_HAND, UNLOCK = 2, 50
 
-MOST_ROUNDS = 16  # of looking for a way to one goal
-MOST_SEARCHES = 300  # in one attempt: a level takes about 20
+MOST_ROUNDS = 16  # of searching for a path to one goal
+MOST_SEARCHES = 300  # per attempt; a level takes about 20
 MOST_ATTEMPTS = 16
 
 
@@ -64,11 +65,25 @@ def plan(
     carrying: int = EMPTY_CELL,
     edition: Edition = TODAY,
 ) -> list[int]:
-    """The actions from here to the goal; they are few, if not the fewest.
+    """Find a short, though not always the shortest, list of actions that reaches the goal.
 
-    `grid` is [16, 16] cells indexed [y, x] with a wall around the map, and `agent` is y · 16 + x.
-    `target` is the thing to pick up or, of kind OPEN or UNLOCKED, the door to open. A
-    `MasteryError` says that the thing is gone or that no way to it was found.
+    Args:
+        grid: uint8 (16, 16) cells indexed [y, x], with a wall around the map.
+        agent: The agent's position, 16 · y + x.
+        direction: 0 right, 1 down, 2 left, 3 up.
+        target: The cell to pick up or, if of kind OPEN or UNLOCKED, the door to open.
+        carrying: The cell that the agent carries; EMPTY_CELL for nothing.
+        edition: The edition whose rules apply.
+
+    Returns:
+        The actions, empty if the goal is already reached.
+
+    Raises:
+        MasteryError: If an argument is invalid, the target is not on the map, or the planner finds
+            no path to it.
+
+    Example:
+        >>> plan(unpack(state.grid), int(state.agent), int(state.direction), int(state.target))
     """
     grid = np.asarray(grid)
     if grid.shape != (SIDE, SIDE) or grid.dtype != np.uint8:
@@ -87,17 +102,17 @@ def plan(
     if not 0 <= agent < len(cells) or not is_walkable(cells[agent]):
         raise MasteryError(f"the agent cannot stand at {agent}: give {SIDE} y + x of a free cell")
     if target == carrying or (is_door and target in cells):
-        return []  # nothing is left to do
+        return []  # the goal is already reached
     wanted = {target}
     if is_door:
         wanted = {state << 3 | colour(target) for state in (LOCKED, CLOSED)}
     found = next((at for at, cell in enumerate(cells) if cell in wanted), None)
     if found is None:
         raise MasteryError(f"there is no {_name(target)} on the map: the level cannot be solved")
-    chance = Random(0)  # the same for the same level
+    chance = Random(0)  # the same plan for the same level
     for attempt in range(MOST_ATTEMPTS):
         world = _World(cells, int(agent), int(direction), carrying, edition)
-        # amid many things the first way tried may go in circles: then try after a few random acts
+        # among many objects the planner may go in circles: retry after some random actions
         for _ in range(10 * attempt):
             action = chance.randrange(6)
             if world.front != found or action <= FORWARD:
@@ -116,7 +131,7 @@ class _NoWay(Exception):
 
 
 class _World:
-    """What the rules say an action does, and the actions so far."""
+    """A simulated episode: its state and the actions so far."""
 
     def __init__(
         self,
@@ -179,7 +194,7 @@ class _World:
         return cell
 
     def walk(self, path: list[int]) -> None:
-        """Along a path on which nothing but closed doors is in the way, to face its last cell."""
+        """Walk a path blocked only by closed doors, and stop facing its last cell."""
         for cell in path[:-1]:
             self._face(cell)
             if kind(self.cells[cell]) == CLOSED:
@@ -194,7 +209,7 @@ class _World:
 
 
 class _Ways:
-    """The cheapest way from a cell to each other cell, and to the nearest of the goals."""
+    """The cheapest paths from the agent to other cells, up to the nearest goal (Dijkstra)."""
 
     def __init__(
         self, world: _World, goals: Collection[int], shut: Collection[int], prices: list[int]
@@ -220,7 +235,7 @@ class _Ways:
                     heappush(queue, (cost + price) << 8 | to)
 
     def to(self, cell: int) -> list[int]:
-        """The cells of the way, the first one left out."""
+        """The cells of the path to a cell, without the start."""
         path: list[int] = []
         step = self.last_step(cell)
         while step:
@@ -230,8 +245,8 @@ class _Ways:
         return path[::-1]
 
     def last_step(self, cell: int, preferred: int = 1) -> int:
-        """The step by which the way enters the cell; 0 at the start. Ways of the same cost differ
-        in how often they turn: to prefer the step that comes after this one makes them straight."""
+        """The step by which the path enters the cell; 0 at the start. Paths of equal cost differ
+        in their number of turns: passing the next step as `preferred` keeps the path straight."""
         if not self._prices[cell]:
             return 0
         before = self.costs[cell] - self._prices[cell]
@@ -239,10 +254,10 @@ class _Ways:
 
 
 class _Planner:
-    """Extends the actions of its world by what it is asked to do, or raises `_NoWay`.
+    """Plans actions in its world; each method raises `_NoWay` if it cannot reach its goal.
 
-    `shut` are the cells that no way may lead through: those that it is about to make passable, and
-    those that it could not.
+    `shut` are cells that no path may cross: those that it is about to clear and those that it
+    could not clear.
     """
 
     def __init__(self, world: _World) -> None:
@@ -250,10 +265,10 @@ class _Planner:
         self.searches = 0
 
     def reach(self, find: Callable[[], set[int]], hold: int | None, shut: frozenset[int]) -> None:
-        """Stands before one of the cells found, with this in its hands (None: whatever).
+        """Face one of the cells that `find` returns, while carrying `hold` (None: anything).
 
-        What is carried is put down as late as can be, and a key is fetched only once the way from
-        here to its door is clear: to clear the way takes free hands.
+        The agent puts down what it carries as late as possible. It fetches a key only once the path
+        from here to the door is clear, because clearing a path takes free hands.
         """
         for _ in range(MOST_ROUNDS):
             ways = self._ways(find(), shut)
@@ -306,9 +321,9 @@ class _Planner:
         self.world.act(PICK_UP)
 
     def _fetch(self, key: int, path: list[int], shut: frozenset[int]) -> None:
-        """Takes the nearest key of this colour, out of its box if it is in one."""
+        """Pick up the nearest key of this colour, and open its box first if it is in one."""
         sources = _sources(colour(key))
-        if self.world.carrying in sources:  # in a box: only what stands on the floor is opened
+        if self.world.carrying in sources:  # in a box, which opens only on the floor
             self._put_down(path, shut)
         self.reach(
             lambda: {at for at, cell in enumerate(self.world.cells) if cell in sources},
@@ -320,8 +335,8 @@ class _Planner:
         self.world.act(PICK_UP)
 
     def _put_down(self, path: list[int], shut: frozenset[int]) -> None:
-        """Drops what is carried beside the path, where it cuts nothing off and is the least detour;
-        where there is no such cell, where the way to the path's end is then the cheapest."""
+        """Drop what is carried beside the path, at the least detour that cuts nothing off. If there
+        is no such cell, drop it where the path to the goal is then cheapest."""
         ways = self._ways((), (), clear=True)
         places = []  # detour, cost, where to stand, where to drop
         for stand, cost in ways.costs.items():
@@ -349,7 +364,7 @@ class _Planner:
         self.world.act(DROP)
 
     def _count_in_reach(self, start: int, without: int = -1) -> int:
-        """How many cells can be walked on or touched while nothing is moved or unlocked."""
+        """Count the cells that can be walked on or touched without moving or unlocking anything."""
         cells = self.world.cells
         seen = {start}
         stack = [start]
@@ -378,7 +393,7 @@ def _key_of(door: int) -> int:
 
 
 def _sources(c: int) -> set[int]:
-    """The cells a key of this colour can be got from: the key itself, and boxes that hold it."""
+    """Cells that provide a key of this colour: the key itself, and boxes that hold it."""
     return {KEY << 3 | c, *(BOX_WITH_KEY + c << 3 | box for box in range(len(COLOURS)))}
 
 

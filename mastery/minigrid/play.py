@@ -1,4 +1,4 @@
-"""Play an episode, and show it: frames and GIFs."""
+"""Play an episode and draw it, as frames or as a GIF."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _GAP = 16  # pixels between the map and the agent's view
 
 
 class Episode(NamedTuple):
-    """An episode on the host: every state, from the first to the last, and what was done."""
+    """An episode in NumPy: its states and actions, in order."""
 
-    states: State  # NumPy arrays with one leading axis, a state more than there are actions
+    states: State  # arrays with one leading axis, one longer than `actions`
     actions: NDArray[np.int32]
-    reward: float  # of the last step, so the return
+    reward: float  # the last step's reward, which is the return
     terminated: bool
     truncated: bool
 
@@ -46,7 +46,7 @@ class Episode(NamedTuple):
         return mission(int(self.states.target[0]))
 
 
-Policy = Callable[[NDArray[np.uint8]], int]  # an action for an observation, (7, 7, 3)
+Policy = Callable[[NDArray[np.uint8]], int]  # observation (7, 7, 3) → action
 
 
 def play(
@@ -57,16 +57,34 @@ def play(
     reward: str = "paper",
     edition: str | Edition = TODAY,
 ) -> Episode:
-    """Play a new level of a task, to its end or for at most `steps` steps: by chance, by plan, or
-    by a policy of your own, which is asked for an action at each step. reward: paper or minigrid.
-    edition: 3.2.0 or 2018."""
+    """Play one episode on a new level of a task.
+
+    Args:
+        task: A task name, with or without the package's `MiniGrid-` and `-v0`.
+        agent: "random", "planner", or a function from an observation, uint8 (7, 7, 3), to an
+            action.
+        seed: Seed of the level and of the random agent.
+        steps: Most steps to play. An episode never lasts longer than the task's n_max.
+        reward: "paper" (1 − n/n_max) or "minigrid" (1 − 0.9 n/n_max), after n steps.
+        edition: "3.2.0", "2018" or another edition of MiniGrid.
+
+    Returns:
+        The episode.
+
+    Raises:
+        MasteryError: If an argument is invalid, or if the planner finds no solution.
+
+    Example:
+        >>> episode = play("Unlock", agent="planner")
+        >>> write_gif("unlock.gif", pictures(episode.states))
+    """
     number, edition = task_id(task), find_edition(edition)
     if not callable(agent) and agent not in AGENTS:
         raise MasteryError(f"there is no agent {agent!r}; there is {' and '.join(AGENTS)}")
     for name, given, least in (("steps", steps, 1), ("seed", seed, 0)):
         if not isinstance(given, (int, np.integer)) or not least <= given < 2**32:
             raise MasteryError(f"{name} is {given!r}: give a whole number from {least} to 2³² − 1")
-    steps = min(steps, TASKS[number].n_max)  # no episode is longer
+    steps = min(steps, TASKS[number].n_max)  # n_max ends every episode
     level_key, action_key = jax.random.split(jax.random.key(seed))
     state = start(_generate(level_key, jnp.int32(number), edition))
     if callable(agent):
@@ -82,7 +100,7 @@ def play(
         actions = np.array(solution[:steps], np.int32)
     else:
         actions = np.asarray(jax.random.randint(action_key, (steps,), 0, len(ACTIONS)), np.int32)
-    padded = np.zeros(-(-len(actions) // 64) * 64, np.int32)  # few lengths, so few compiles
+    padded = np.zeros(-(-len(actions) // 64) * 64, np.int32)  # few lengths, so few compilations
     padded[: len(actions)] = actions
     which = MINIGRID_REWARD if reward == "minigrid" else PAPER_REWARD
     later, outcome = jax.tree.map(np.asarray, _run(state, padded, which, edition))
@@ -102,7 +120,7 @@ def play(
 
 
 def _asked(state: State, policy: Policy, steps: int, edition: Edition) -> NDArray[np.int32]:
-    """The actions of a policy, up to the end of the episode."""
+    """Play a policy to the end of the episode and return its actions."""
     actions = []
     for _ in range(steps):
         actions.append(int(policy(np.asarray(_observe(state, edition)))))
@@ -129,9 +147,18 @@ def _run(state: State, actions: Any, reward: int, edition: Edition) -> tuple[Sta
 def pictures(
     states: State, tile: int = 32, with_view: bool = True, edition: Edition = TODAY
 ) -> Iterator[Image]:
-    """A picture of each of these states: the map, and beside it what the agent sees.
+    """Draw each state: the map, with the agent's view beside it.
 
-    They are drawn one by one as they are asked for, as many of them take much memory.
+    Pictures are drawn one at a time, because many of them take a lot of memory.
+
+    Args:
+        states: States with one leading axis, such as `Episode.states`.
+        tile: Width of a cell in pixels.
+        with_view: Whether to draw the agent's view as well.
+        edition: The edition whose rules decide what the agent sees.
+
+    Yields:
+        One picture per state, uint8 (height, width, 3).
     """
     cells = np.asarray(_view(states))
     lit = np.asarray(_visible(cells, edition))
@@ -167,7 +194,7 @@ def _side_by_side(left: Image, right: Image) -> Image:
 
 
 def check_gif(fps: float) -> None:
-    """Whether a GIF with so many frames a second can be written at all."""
+    """Raise a `MasteryError` if Pillow is missing or if `fps` is not from 1 to 50."""
     if importlib.util.find_spec("PIL") is None:
         raise MasteryError("a GIF needs Pillow: pip install 'mastery[minigrid]'")
     if not 1 <= fps <= 50:
@@ -175,7 +202,16 @@ def check_gif(fps: float) -> None:
 
 
 def write_gif(path: str | Path, frames: Iterable[Image], fps: float = 8.0) -> None:
-    """Write frames as a GIF that goes round for ever; the last one stays for a second."""
+    """Write frames as an endlessly looping GIF that shows the last frame for a second.
+
+    Args:
+        path: The file to write.
+        frames: Pictures, uint8 (height, width, 3).
+        fps: Frames per second, 1 to 50.
+
+    Raises:
+        MasteryError: If Pillow is missing, `fps` is out of range or there are no frames.
+    """
     check_gif(fps)
     from PIL import Image as Pillow
 

@@ -1,8 +1,8 @@
-"""Pictures of a level, pixel for pixel those of MiniGrid's `get_frame`.
+"""Draw a level, pixel for pixel as MiniGrid's `get_frame`.
 
-To get the same pixels, a tile is drawn with the package's own float operations in their order, at
-three times its size, and every conversion to uint8 truncates. The package asks of each pixel
-whether it is inside a shape; here a shape gives the mask of a whole tile at once.
+To get the same pixels, a tile is drawn with the package's float operations in the same order, at
+three times its size, and every conversion to uint8 truncates. The package tests each pixel against
+a shape; here a shape returns the mask of a whole tile at once.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from mastery.minigrid.tasks import SIDE, UP
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
-Shape = Callable[[Floats, Floats], NDArray[np.bool_]]  # x and y, from 0 to 1 over a tile, to a mask
+Shape = Callable[[Floats, Floats], NDArray[np.bool_]]  # x, y (0 to 1 over a tile) → mask
 
-_VIEW = 7  # the agent's view is 7 × 7 cells, and it stands in the middle of the last row
+_VIEW = 7  # the view is 7 × 7 cells, with the agent in the middle of the last row
 _MIDDLE, _LAST = _VIEW // 2, _VIEW - 1
 _STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # x, y of a step in each direction
 _SUPERSAMPLING = 3
@@ -54,11 +54,26 @@ def render(
     visible: ArrayLike | None = None,
     tile: int = 32,
 ) -> Image:
-    """The whole map from above, uint8 [height · tile, width · tile, 3].
+    """Draw the whole map from above.
 
-    `grid` is [16, 16] cells indexed [y, x], of which the top left `height` × `width` is the map;
-    `agent` is 16 y + x. What the agent sees, `visible` [7, 7] indexed as its view [i, j], is drawn
-    lighter; None highlights nothing.
+    Args:
+        grid: uint8 (16, 16) cells indexed [y, x]. The top left `height` × `width` is the map.
+        agent: The agent's position, 16 y + x.
+        direction: 0 right, 1 down, 2 left, 3 up.
+        width: Width of the map in cells.
+        height: Height of the map in cells.
+        visible: Cells to draw lighter because the agent sees them, bool (7, 7) indexed [i, j] as
+            its view. None highlights nothing.
+        tile: Width of a cell in pixels.
+
+    Returns:
+        The picture, uint8 (height · tile, width · tile, 3).
+
+    Raises:
+        MasteryError: If an argument is invalid.
+
+    Example:
+        >>> render(unpack(state.grid), int(state.agent), int(state.direction), width=11, height=6)
     """
     cells = _array("grid", grid, SIDE, np.uint8)
     for name, size in (("width", width), ("height", height)):
@@ -88,11 +103,21 @@ def render(
 def render_view(
     cells: ArrayLike, visible: ArrayLike, carrying: int = EMPTY_CELL, *, tile: int = 32
 ) -> Image:
-    """What the agent sees, as it looks up the picture: uint8 [7 · tile, 7 · tile, 3].
+    """Draw the agent's view, with the agent facing up.
 
-    `cells` and `visible` are [7, 7] indexed [i, j]: from left to right, from far to near. What it
-    cannot see is drawn as empty, and its own cell as what it carries, an open door it stands in or
-    not.
+    Args:
+        cells: uint8 (7, 7) indexed [i, j]: from left to right, from far to near.
+        visible: bool (7, 7), indexed in the same way. Cells that the agent cannot see are drawn
+            empty.
+        carrying: The cell that the agent carries. It is drawn in the agent's own cell, even if the
+            agent stands in an open door.
+        tile: Width of a cell in pixels.
+
+    Returns:
+        The picture, uint8 (7 · tile, 7 · tile, 3).
+
+    Raises:
+        MasteryError: If an argument is invalid.
     """
     seen = _array("visible", visible, _VIEW, np.bool_)
     shown = np.where(seen, _array("cells", cells, _VIEW, np.uint8), EMPTY_CELL)
@@ -117,7 +142,7 @@ def _assemble(
     direction: int,
     tile: int,
 ) -> Image:
-    """The picture of cells indexed [y, x]; each different tile is looked up once."""
+    """Draw cells indexed [y, x]; each distinct tile is looked up once."""
     if tile < 1:
         raise MasteryError(f"tile is {tile}: a tile is at least 1 pixel a side")
     looks = cells.astype(np.int64) << 1 | highlight
@@ -129,7 +154,7 @@ def _assemble(
         _draw_tile(look >> 1, _NO_AGENT, bool(look & 1), tile) for look in different.tolist()[1:]
     ]
     height, width = cells.shape
-    atlas = np.stack(tiles).reshape(-1, 3 * tile)  # the rows of pixels of all the tiles
+    atlas = np.stack(tiles).reshape(-1, 3 * tile)  # the pixel rows of all tiles
     rows = numbers.reshape(height, 1, width) * tile + np.arange(tile)[:, None]
     image: Image = atlas.take(rows, axis=0).reshape(height * tile, width * tile, 3)
     return image
@@ -144,7 +169,7 @@ def _circle(cx: float, cy: float, r: float) -> Shape:
 
 
 def _agent(direction: int) -> Shape:
-    """The agent's triangle abc, turned towards where it looks, in barycentric coordinates u, v."""
+    """The agent's triangle abc, rotated to its direction, in barycentric coordinates u, v."""
     a, b, c = np.array([(0.12, 0.19), (0.87, 0.50), (0.12, 0.81)], np.float32)
     theta = 0.5 * math.pi * direction
     cos, sin = math.cos(-theta), math.sin(-theta)
@@ -152,7 +177,7 @@ def _agent(direction: int) -> Shape:
     def mask(x: Floats, y: Floats) -> NDArray[np.bool_]:
         x, y = np.broadcast_arrays(x - 0.5, y - 0.5)
         turned = np.stack([0.5 + x * cos - y * sin, 0.5 + y * cos + x * sin], axis=-1)
-        # vecdot is np.dot for each pixel: a product and a sum of our own could round otherwise
+        # vecdot is np.dot per pixel: multiplying and summing ourselves could round differently
         v0, v1, v2 = c - a, b - a, turned - a
         dot00, dot01, dot11 = np.dot(v0, v0), np.dot(v0, v1), np.dot(v1, v1)
         dot02, dot12 = np.vecdot(v0, v2), np.vecdot(v1, v2)
@@ -175,7 +200,7 @@ _RGB = {
 _GRID_LINES = (_rectangle(0, 0.031, 0, 1), _rectangle(0, 1, 0, 0.031))
 _FULL = _rectangle(0, 1, 0, 1)
 
-# how each kind is drawn: shapes one over the other, each with its share of the cell's colour
+# how to draw each kind: shapes from bottom to top, each with its share of the cell's colour
 _DRAWINGS: dict[int, tuple[tuple[Shape, float], ...]] = {
     WALL: ((_FULL, 1),),
     LOCKED: (
@@ -213,7 +238,7 @@ _DRAWINGS[UNLOCKED] = _DRAWINGS[OPEN]
 
 @lru_cache(maxsize=1024)
 def _draw_tile(cell: int, direction: int, highlight: bool, tile: int) -> Image:
-    """The picture of one cell, with the agent on it unless `direction` is `_NO_AGENT`."""
+    """Draw one cell, with the agent on it unless `direction` is `_NO_AGENT`."""
     if kind(cell) >= KINDS or colour(cell) >= len(COLOURS):
         raise MasteryError(f"cell {cell} is of no kind and colour that there is; see cells.py")
     size = _SUPERSAMPLING * tile
@@ -223,7 +248,7 @@ def _draw_tile(cell: int, direction: int, highlight: bool, tile: int) -> Image:
     for line in _GRID_LINES:
         image[line(x, y)] = _RGB["grey"]
     rgb = np.array(_RGB[COLOURS[colour(cell)]])
-    # a box is drawn the same whatever it holds; what is unseen or empty has no drawing
+    # a box looks the same whatever it holds; unseen and empty cells have no drawing
     what = BOX if BOX < kind(cell) < UNLOCKED else kind(cell)
     for shape, share in _DRAWINGS.get(what, ()):
         image[shape(x, y)] = (share * rgb).astype(np.uint8)
@@ -233,5 +258,5 @@ def _draw_tile(cell: int, direction: int, highlight: bool, tile: int) -> Image:
         image = (image + 0.30 * (255 - image)).astype(np.uint8)
     blocks = image.reshape(tile, _SUPERSAMPLING, tile, _SUPERSAMPLING, 3)
     drawn: Image = blocks.mean(axis=3).mean(axis=1).astype(np.uint8)
-    drawn.flags.writeable = False  # the cache hands out this very array
+    drawn.flags.writeable = False  # the cache shares this array
     return drawn

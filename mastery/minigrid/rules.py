@@ -1,4 +1,4 @@
-"""One step of an episode, by MiniGrid's rules."""
+"""MiniGrid's rules: one step of an episode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mastery.minigrid.tasks import TASKS
 N_MAX = np.array([task.n_max for task in TASKS], np.int32)
 
 PAPER_REWARD, MINIGRID_REWARD = 0, 1  # 1 − n / n_max, and 1 − 0.9 n / n_max
-# Both for every n of every n_max, one after the other: a GPU's division is not exact.
+# Tables of both rewards for every n and n_max, because division on a GPU is not exact.
 _LIMITS, _WHICH = np.unique(N_MAX, return_inverse=True)
 _OFFSET = np.concatenate([[0], np.cumsum(_LIMITS + 1)[:-1]])[_WHICH].astype(np.int32)
 _SHARE = np.concatenate([np.arange(limit + 1) / limit for limit in _LIMITS])
@@ -37,23 +37,34 @@ _REWARD = np.stack([1 - _SHARE, 1 - 0.9 * _SHARE]).astype(np.float32)
 
 
 class Outcome(NamedTuple):
-    """What a step led to, beside the new state."""
+    """The result of a step, besides the new state."""
 
-    reward: Array  # float32: above zero on success only, so it is the episode's return too
+    reward: Array  # float32: above 0 only on success, so it is also the episode's return
     terminated: Array  # bool: the goal was reached
     truncated: Array  # bool: the episode has lasted n_max steps; can come with `terminated`
-    task: Array  # int32: of the episode that the step was part of
-    steps: Array  # int32: how many that episode has lasted, this one included
+    task: Array  # int32: the task of the episode
+    steps: Array  # int32: steps of the episode so far, this one included
 
 
 def act(
     state: State, action: Array, reward: Array | int = PAPER_REWARD, edition: Edition = TODAY
 ) -> tuple[State, Outcome]:
-    """One action in every environment; a number that is no action does nothing, as `DONE`.
+    """Take one action in every environment.
 
-    `reward`: PAPER_REWARD or MINIGRID_REWARD, for all environments or for each. `edition`: whose
-    rules; static. An episode that is over goes on if it is acted upon: see `engine.step` for new
-    levels.
+    An episode that has ended continues if you act again; `engine.step` begins new ones instead.
+
+    Args:
+        state: The states.
+        action: One action for all environments or one each. An invalid number does nothing, like
+            `DONE`.
+        reward: PAPER_REWARD or MINIGRID_REWARD, for all environments or one each.
+        edition: The edition whose rules apply; static under `jit`.
+
+    Returns:
+        The new states and the outcome.
+
+    Raises:
+        MasteryError: If the shape of `action` or the value of `reward` is wrong.
     """
     action = jnp.asarray(action)
     if action.shape not in ((), jnp.shape(state.agent)):
@@ -69,7 +80,7 @@ def act(
     direction = (state.direction + turn) & 3
     agent = jnp.where((action == FORWARD) & is_walkable(seen), ahead, state.agent)
 
-    # to pick up and to drop are both to swap what is carried with what is ahead
+    # picking up and dropping both swap the carried cell with the one ahead
     free = state.carrying == EMPTY_CELL
     swap = ((action == PICK_UP) & free & is_movable(seen)) | (
         (action == DROP) & ~free & (seen == EMPTY_CELL)
@@ -81,7 +92,7 @@ def act(
     if edition.uses_up_keys:
         carrying = jnp.where(toggle & fits(seen, state.carrying), jnp.uint8(EMPTY_CELL), carrying)
 
-    # a target that is picked up was seen ahead; a target that is a door is there afterwards
+    # a target to pick up was ahead before the action; a target door is ahead after it
     reached = (left != seen) & (jnp.where(toggle, left, seen) == state.target)
     steps = state.steps + 1
     task = jnp.asarray(state.task, jnp.uint32)
@@ -101,7 +112,7 @@ def act(
 
 
 def toggled(cell: Array, carrying: Array, edition: Edition = TODAY) -> Array:
-    """The cell after a toggle: doors open and close, boxes give way to what they hold."""
+    """The cell after a toggle: doors open or close, and a box is replaced by its contents."""
     kind, colour = cell >> 3, cell & 7
     unlocks = (kind == LOCKED) & fits(cell, carrying)
     closes = kind == OPEN
@@ -116,16 +127,16 @@ def toggled(cell: Array, carrying: Array, edition: Edition = TODAY) -> Array:
 
 
 def fits(door: Array, carrying: Array) -> Array:
-    """Whether a door has a lock, open or not, and this is its key."""
+    """Whether the agent carries the key of this door, which is locked or was unlocked."""
     kind, colour = door >> 3, door & 7
     return ((kind == LOCKED) | (kind == UNLOCKED)) & (carrying == (KEY << 3 | colour))
 
 
 def front(agent: Array, direction: Array) -> Array:
-    """The position ahead of the agent: inside the grid, as a map's outermost cells are wall."""
+    """The position ahead of the agent. It is on the grid, because walls surround each map."""
     return agent + stride(direction)
 
 
 def stride(direction: Array) -> Array:
-    """How far in memory the next cell in a direction is: +1, +16, −1, −16."""
+    """The change of position for a step in a direction: +1, +16, −1, −16."""
     return jnp.where(direction & 1, 16, 1) * (1 - (direction & 2))

@@ -1,7 +1,7 @@
-"""The eighteen tasks: rooms, doors, keys and goals, as data.
+"""The eighteen tasks as data: rooms, doors, keys and goals.
 
-A map is a grid of up to 3 × 3 square rooms that share their walls. Two neighbouring rooms have a
-wall between them in which there may be a door; these twelve places for a door are numbered:
+A map is a grid of up to 3 × 3 square rooms that share walls. The wall between two neighbouring
+rooms may have a door. These twelve places for a door are numbered:
 
      (0,0)  0  (1,0)  1  (2,0)
        6         7         8
@@ -21,11 +21,11 @@ from mastery.errors import MasteryError, did_you_mean
 Room = tuple[int, int]  # column, row
 
 RIGHT, DOWN, LEFT, UP = range(4)
-SIDE = 16  # every map is held in 16 × 16 cells; what is outside of it is wall
+SIDE = 16  # every map is stored as 16 × 16 cells, filled up with wall
 
 
 def place_of_door(room: Room, side: int) -> int | None:
-    """The number of the place for a door on a side of a room; None on the edge of the 3 × 3."""
+    """The place for a door on a side of a room; None at the edge of the 3 × 3 rooms."""
     i, j = room
     if side in (LEFT, UP):
         i, j = (i - 1, j) if side == LEFT else (i, j - 1)
@@ -36,7 +36,7 @@ def place_of_door(room: Room, side: int) -> int | None:
 
 @dataclass(frozen=True)
 class Lock:
-    """A locked door and its key: the door is on this side of the room that its key lies in."""
+    """A locked door and its key: the key is in `room`, and the door is on this side of it."""
 
     room: Room
     side: int
@@ -45,7 +45,7 @@ class Lock:
 
 @dataclass(frozen=True)
 class MiniGridTask:
-    """One of MiniGrid's environments. `n_max` is the most steps of an episode."""
+    """One of MiniGrid's environments. An episode has at most `n_max` steps."""
 
     name: str
     version: int
@@ -60,12 +60,12 @@ class MiniGridTask:
     locks: tuple[Lock, ...] = ()
     blocked: bool = False  # a ball stands before each locked door
     hidden: bool = False  # each key is in a box
-    corridor: bool = False  # KeyCorridor: its doors are drawn anew for each level
-    maze: bool = False  # ObstructedMaze: blue goal, green balls, grey boxes, colours without repeat
+    corridor: bool = False  # KeyCorridor: each level draws its own doors
+    maze: bool = False  # ObstructedMaze: blue goal, green balls, grey boxes, distinct colours
 
     @property
     def id(self) -> str:
-        """The name of the environment in the package."""
+        """The environment's name in the package."""
         return f"MiniGrid-{self.name}-v{self.version}"
 
     @property
@@ -110,8 +110,8 @@ def _corridor(size: int, rows: int) -> MiniGridTask:
 def _maze(
     name: str, quarters: int, rooms: int, agent_room: Room, blocked: bool, hidden: bool
 ) -> MiniGridTask:
-    """The rooms beside the middle one, clockwise from the right, are open to it, and each has two
-    locked doors to the corners beside it; the goal is in a corner."""
+    """The first `quarters` rooms beside the middle one, clockwise from the right, have an unlocked
+    door to it, and each has locked doors to its two corner rooms. The goal is in a corner room."""
     beside = ((2, 1), (1, 2), (0, 1), (1, 0))[:quarters]
     return MiniGridTask(
         f"ObstructedMaze-{name}",
@@ -157,7 +157,17 @@ NAMES = tuple(task.name for task in TASKS)
 
 
 def task_id(name: str) -> int:
-    """The number of a task by its name, with or without the package's `MiniGrid-` and `-v0`."""
+    """Find the index of a task in TASKS.
+
+    Args:
+        name: The task's name, with or without the package's `MiniGrid-` and `-v0`.
+
+    Returns:
+        The index.
+
+    Raises:
+        MasteryError: If there is no such task, or not in this version.
+    """
     found = re.fullmatch(r"(?:MiniGrid-)?(.+?)(?:-v(\d+))?", str(name))
     short, version = found.groups() if found else (str(name), None)
     if short not in NAMES:

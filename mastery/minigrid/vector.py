@@ -46,21 +46,36 @@ def make_vec(
     render_mode: str | None = None,
     ahead: int = engine.AHEAD,
 ) -> MiniGridVectorEnv:
-    """Environments that play these tasks, each episode of a task drawn from the probabilities.
+    """Make a vector environment that draws the task of each episode from given probabilities.
 
-        envs = make_vec(["Unlock", "UnlockPickup"], num_envs=1024)
-        envs = make_vec(Curriculum.load("key-corridor"), num_envs=64)
+    Args:
+        tasks: Task names, with or without the package's `MiniGrid-` and `-v0`, or a curriculum
+            whose tasks have such a name in `settings["env"]`.
+        num_envs: Number of environments.
+        probabilities: One per task, in the order of `tasks` or as {name: probability}, or one row
+            per environment. Uniform by default. To change them later, set `envs.probabilities`
+            (`envs.unwrapped.probabilities` if the environment is wrapped).
+        reward: "paper" (1 − n/n_max) or "minigrid" (1 − 0.9 n/n_max), after n steps.
+        edition: "3.2.0" (the package's rules and view) or "2018" (those of the paper's runs). For
+            others see `mastery.minigrid.editions`.
+        observation: "dict" (image, direction, and mission as an index into MISSIONS) or "image".
+        autoreset_mode: Gymnasium's "NextStep", "SameStep" or "Disabled".
+        statistics: Whether to report each finished episode's return, length and time in
+            `infos["episode"]`. Turn it off to use Gymnasium's `RecordEpisodeStatistics`.
+        render_mode: "rgb_array", or None if you do not call `render`.
+        ahead: Levels to generate ahead per environment. More take more memory but need fewer
+            refills.
 
-    `tasks`: names with or without the package's `MiniGrid-` and `-v0`, or a curriculum whose
-    tasks have such a name in `settings["env"]`. `probabilities`: one for each task, in their
-    order or as {name: probability}; uniform by default. Set `envs.probabilities` to change
-    them, or `envs.unwrapped.probabilities` when there are wrappers around it. `reward`: "paper"
-    (1 − n/n_max) or "minigrid" (1 − 0.9 n/n_max). `edition`: "3.2.0", the package's rules and
-    view, or "2018", those of the paper's runs (`mastery.minigrid.editions`). `observation`:
-    "dict" (image, direction, and mission, a number into MISSIONS) or "image" alone.
-    `statistics`: put return, length and time of an episode that ends into `infos["episode"]`;
-    turn it off to use Gymnasium's `RecordEpisodeStatistics`. `ahead`: how many levels are made
-    ahead for each environment; more memory, fewer refills.
+    Returns:
+        A `gymnasium.vector.VectorEnv`.
+
+    Raises:
+        MasteryError: If an argument is invalid.
+
+    Example:
+        >>> envs = make_vec(["Unlock", "UnlockPickup"], num_envs=1024)
+        >>> envs = make_vec(Curriculum.load("key-corridor"), num_envs=64)
+        >>> observations, infos = envs.reset(seed=0)
     """
     return MiniGridVectorEnv(
         tasks,
@@ -77,11 +92,12 @@ def make_vec(
 
 
 class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
-    """See `make_vec`. `infos["task"]` is each environment's task, a number into `envs.tasks`.
+    """The vector environment that `make_vec` makes.
 
-    When an episode ends, `infos["episode"]` has its return `r`, length `l` and time `t`, and
-    `infos["_episode"]` says where. With `AutoresetMode.SAME_STEP`, `infos["final_obs"]` and
-    `infos["final_info"]` have what was there before the reset.
+    `infos["task"]` is each environment's task, as an index into `envs.tasks`. When an episode ends,
+    `infos["episode"]` has its return `r`, length `l` and time `t`, and the mask `infos["_episode"]`
+    marks its environment. With `AutoresetMode.SAME_STEP`, `infos["final_obs"]` and
+    `infos["final_info"]` hold the observation and the infos from before the reset.
     """
 
     def __init__(
@@ -118,7 +134,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
             ) from None
         self._edition = find_edition(edition)
         self.tasks, self._ids = resolve_tasks(tasks)
-        self._place = np.full(len(TASKS), -1)  # from a number into TASKS to one into `tasks`
+        self._place = np.full(len(TASKS), -1)  # index into TASKS → index into `tasks`
         self._place[self._ids] = np.arange(len(self._ids))
         self.num_envs, self.render_mode, self._ahead = int(num_envs), render_mode, int(ahead)
         self.metadata = {
@@ -148,13 +164,13 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         self._began = np.zeros(self.num_envs)
         uniform = np.full(len(self.tasks), 1 / len(self.tasks))
         self._probabilities = uniform
-        self._stale = False  # whether the pool was made with other probabilities
+        self._stale = False  # whether the pool was made with older probabilities
         if probabilities is not None:
             self.probabilities = probabilities
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """Of the tasks, in the order of `tasks`; those of the next episodes to begin."""
+        """Task probabilities for new episodes, in the order of `tasks`. Can be set at any time."""
         return self._probabilities.copy()
 
     @probabilities.setter
@@ -164,20 +180,32 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
 
     @property
     def state(self) -> State:
-        """The engine's state, for those who want more than the observation."""
+        """The engine's full state, which holds more than the observation."""
         if self._state is None:
             raise MasteryError("there is no episode yet: call reset() first")
         return self._state
 
     @property
     def reused(self) -> int:
-        """How many levels were given out twice: none, as the pool is refilled before that."""
+        """Number of levels played twice: always 0, because the pool is refilled in time."""
         return int(self._pool.reuse()) if self._state is not None else 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """New episodes everywhere, or only where `options["reset_mask"]` says so."""
+        """Begin new episodes.
+
+        Args:
+            seed: One seed for all environments, 0 or greater.
+            options: `{"reset_mask": mask}`, with a bool (num_envs,), resets only those environments
+                where the mask is True.
+
+        Returns:
+            Observations and infos.
+
+        Raises:
+            MasteryError: If the seed or the mask is invalid.
+        """
         if seed is not None and not (isinstance(seed, (int, np.integer)) and seed >= 0):
             raise MasteryError(
                 f"seed is {seed!r}: give one whole number from 0 on, for all environments"
@@ -204,9 +232,21 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         return self._observation(self._state, _observe(self._state, self._edition)), infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Step every environment; see `gymnasium.vector.VectorEnv.step`.
+
+        Args:
+            actions: (num_envs,) integers from 0 to 6; see `mastery.minigrid.actions`.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos.
+
+        Raises:
+            MasteryError: If an action is invalid, or if an episode has ended and autoreset is
+                disabled.
+        """
         state = self.state
         actions = self._check_actions(actions)
-        fresh = np.zeros(self.num_envs, bool)  # where this step does no more than begin an episode
+        fresh = np.zeros(self.num_envs, bool)  # where this step only begins an episode
         if self._ended.any():
             if self._mode == AutoresetMode.DISABLED:
                 raise MasteryError(
@@ -220,7 +260,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
                 state = self.state
         after, outcome, seen = _act(state, actions, fresh, self._reward, self._edition)
         self._state = after
-        rewards = np.array(outcome.reward, np.float64)  # as Gymnasium's own
+        rewards = np.array(outcome.reward, np.float64)  # the dtype of Gymnasium's own environments
         terminated, truncated = np.array(outcome.terminated), np.array(outcome.truncated)
         ended = terminated | truncated
         observation, infos = self._observation(after, seen), self._infos(after)
@@ -235,13 +275,13 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         return observation, rewards, terminated, truncated, infos
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """A picture of each environment: the whole map, what the agent sees highlighted."""
+        """Draw the whole map of each environment, with what the agent sees highlighted."""
         if self.render_mode is None:
             raise MasteryError("to render, make the environments with render_mode='rgb_array'")
         return tuple(pictures(self.state, with_view=False, edition=self._edition))
 
     def _renew(self, mask: NDArray[np.bool_]) -> None:
-        """Begin episodes where the mask says so, on levels that nobody has seen."""
+        """Begin episodes where the mask is True, on levels not played before."""
         if self._stale or (np.asarray(self._pool.taken)[mask] >= self._ahead).any():
             self._pool = _refill(
                 self._next_key(), self._pool, self._all_probabilities(), self._edition
@@ -279,7 +319,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         }
 
     def _observation(self, state: State, image: Array) -> Any:
-        seen = np.array(image)  # a copy: what is given out is the caller's
+        seen = np.array(image)  # a copy: the caller may change it
         if self._image_only:
             return seen
         return {
@@ -293,7 +333,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         return {"task": tasks, "_task": np.ones(self.num_envs, bool)}
 
     def _all_probabilities(self) -> NDArray[np.float32]:
-        """As the engine wants them: of all eighteen tasks."""
+        """The probabilities of all eighteen tasks, which the engine expects."""
         p = np.zeros((*self._probabilities.shape[:-1], len(TASKS)), np.float32)
         p[..., self._ids] = self._probabilities
         return p
@@ -344,7 +384,7 @@ _observe = jax.jit(observe, static_argnums=1)
 def _act(
     state: State, actions: Array, fresh: Array, reward: int, edition: Edition
 ) -> tuple[State, Outcome, Array]:
-    """A step, but not where an episode is only just begun."""
+    """Step every environment except the `fresh` ones, which have just begun an episode."""
     after, outcome = act(state, actions, reward, edition)
 
     def choose(new: Array, old: Array) -> Array:

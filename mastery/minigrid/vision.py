@@ -1,7 +1,7 @@
-"""What the agent sees: the 7 × 7 cells before it, less those that are hidden.
+"""What the agent sees: the 7 × 7 cells ahead of it, except hidden ones.
 
-The view is indexed [i, j] as MiniGrid's: i from left to right, j from far to near; the agent is at
-[3, 6] and looks towards j = 0.
+The view is indexed [i, j] as in MiniGrid: i from left to right, j from far to near. The agent is at
+[3, 6] and faces j = 0.
 """
 
 from __future__ import annotations
@@ -17,21 +17,35 @@ from mastery.minigrid.state import State
 
 VIEW = 7
 
-# of each cell of the view, as one row of 49
+# i and j of each of the 49 cells, flattened
 _I, _J = (index.ravel().astype(np.int32) for index in np.mgrid[:VIEW, :VIEW])
-_OWN = (_I == 3) & (_J == 6)  # the agent's own
+_OWN = (_I == 3) & (_J == 6)  # the agent's own cell
 
 
 def observe(state: State, edition: Edition = TODAY) -> Array:
-    """The observation, uint8 (7, 7, 3): type, colour and state of each cell in MiniGrid's numbers.
+    """Return what the agent sees, in MiniGrid's numbers.
 
-    The agent's own cell shows what it carries; a cell that it cannot see is all zero.
+    Args:
+        state: The states.
+        edition: The edition whose view and numbers apply; static under `jit`.
+
+    Returns:
+        uint8 (…, 7, 7, 3): type, colour and state of each cell. The agent's own cell shows what it
+        carries; a cell that it cannot see is all zeros.
     """
     return decode(once(seen_cells(state, edition)), edition)
 
 
 def seen_cells(state: State, edition: Edition = TODAY) -> Array:
-    """The observation with one byte for a cell, uint8 (7, 7), for networks that embed it."""
+    """Return what the agent sees, with one byte per cell, for networks that embed it.
+
+    Args:
+        state: The states.
+        edition: The edition whose view applies; static under `jit`.
+
+    Returns:
+        uint8 (…, 7, 7).
+    """
     cells = once(view(state)).reshape(*state.agent.shape, VIEW * VIEW)
     seen = jnp.where(_visible(cells, edition), cells, jnp.uint8(UNSEEN))
     seen = jnp.where(_OWN, state.carrying[..., None], seen)
@@ -39,15 +53,23 @@ def seen_cells(state: State, edition: Edition = TODAY) -> Array:
 
 
 def decode(cells: Array, edition: Edition = TODAY) -> Array:
-    """Cells in MiniGrid's numbers: type, colour and state along a new last axis, uint8."""
+    """Convert cells to MiniGrid's numbers.
+
+    Args:
+        cells: uint8, of any shape.
+        edition: The edition whose numbers to use; static under `jit`.
+
+    Returns:
+        uint8, with type, colour and state along a new last axis.
+    """
     return jnp.asarray(edition.decoded).at[cells].get(mode="promise_in_bounds")
 
 
 def view(state: State) -> Array:
-    """The cells before the agent, hidden or not, uint8 (7, 7).
+    """The cells ahead of the agent, hidden or not, uint8 (7, 7).
 
-    A position outside of the map is folded back into the grid, whatever is there: the outermost
-    cells of a map are wall and never change, so that nothing beyond them is ever seen.
+    A position off the grid wraps around to some other cell. That does no harm: the outermost cells
+    of a map are always wall, so the agent never sees beyond them.
     """
     ahead, right = stride(state.direction)[..., None], stride(state.direction + 1)[..., None]
     position = (state.agent[..., None] + ahead * (VIEW - 1 - _J) + right * (_I - 3)) & 255
@@ -55,19 +77,19 @@ def view(state: State) -> Array:
 
 
 def visible(cells: Array, edition: Edition = TODAY) -> Array:
-    """Which cells of a view are seen, bool (7, 7)."""
+    """Which cells of a view the agent sees, bool (7, 7)."""
     flat = cells.reshape(*cells.shape[:-2], VIEW * VIEW)
     return _visible(flat, edition).reshape(cells.shape)
 
 
 def _visible(cells: Array, edition: Edition) -> Array:
-    """MiniGrid's `process_vis`, on the 49 cells in a row.
+    """MiniGrid's `process_vis`, on the 49 cells as one flat row.
 
-    It goes over each row of the view from the agent's outwards, left to right and back. What comes
-    of it: light that falls on a cell one can see through fills the whole run of such cells in that
-    row, and shines on the neighbours of that run, diagonal ones included, in this row and in the
-    next. In an edition that narrows, the farthest row only has the light of the row before it. A
-    row of the view is a number of 7 bits here.
+    MiniGrid scans each row of the view, from the agent's row outwards, left to right and back. The
+    result: light that falls on a transparent cell fills the whole run of transparent cells in that
+    row, and lights the neighbours of that run, diagonal ones included, in this row and the next. If
+    the edition `narrows`, the farthest row only gets the light of the row before it. Here a row of
+    the view is a 7-bit number.
     """
     cells = cells.reshape(*cells.shape[:-1], VIEW, VIEW)
     bits = is_transparent(cells).astype(jnp.int32) << np.arange(VIEW, dtype=np.int32)[:, None]
@@ -90,7 +112,7 @@ def _visible(cells: Array, edition: Edition) -> Array:
 
 
 def _fill(seeds: Array, clear: Array) -> Array:
-    """The runs of set bits of `clear` that hold a seed, in steps of 1, 2 and 4 to both sides."""
+    """The runs of set bits in `clear` that hold a seed, found in steps of 1, 2 and 4 both ways."""
     filled, up, down = seeds, clear, clear
     for step in (1, 2, 4):
         filled = filled | (up & (filled << step)) | (down & (filled >> step))

@@ -1,10 +1,10 @@
 """The report and the live dashboard: one page, two sources of data.
 
-found      which run directories there are, and what is wrong with the others
-data       a job as plain data: what it is and how it stands, and its curves, thinned out
+places     finds run directories, and reports those that cannot be shown
+data       a job as plain data: its description, its progress and its downsampled curves
 assemble   the page as one file that works offline: `mastery report`
-server     the page on this machine, live while runs train: `mastery watch`
+server     the page served on this machine, live while runs train: `mastery watch`
 clips      the trained agent on a task, as a GIF
-static/    the page itself: HTML, a style sheet and plain scripts, which the file carries and
-           the server serves as they are
+static/    the page itself: HTML, a style sheet and plain scripts, which the file embeds and
+           the server serves unchanged
 """

@@ -1,7 +1,7 @@
-"""The page as one file that works offline and can be mailed.
+"""Write the page as one file that works offline and can be mailed.
 
-Everything is in it: the scripts (Plotly's among them), the style sheet, and the data, packed. Its
-Content-Security-Policy lets exactly these scripts run, by their hashes, and nothing be loaded.
+It embeds everything: the scripts (with Plotly), the style sheet, and the compressed data. Its
+Content-Security-Policy allows only these scripts, by their hashes, and loads nothing else.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mastery.page.places import Problem
 
 
 def static(name: str) -> str:
-    """A file of the page."""
+    """Read one of the page's static files."""
     return (files("mastery.page") / "static" / name).read_text(encoding="utf-8")
 
 
 def parts() -> list[str]:
-    """The files that the page loads, as page.html names them."""
+    """The names of the files that page.html loads."""
     return [a or b for a, b in _LOADED.findall(static("page.html"))]
 
 
@@ -42,7 +42,16 @@ def write(
     problems: Sequence[Problem] = (),
     clips: Clips | None = None,
 ) -> None:
-    """The whole page, with the curves of each job."""
+    """Write the whole page.
+
+    Args:
+        path: The HTML file to write.
+        title: The page's title.
+        entries: The jobs.
+        curves: The curves of each job, in the same order.
+        problems: What could not be shown.
+        clips: Clips by job and task.
+    """
     whole = json.dumps({**index(entries, problems, live=False), "clips": clips or {}})
     data = [_block("index", whole)]
     data += [_block(e["key"], to_json(c)) for e, c in zip(entries, curves, strict=True)]
@@ -85,6 +94,6 @@ def _hashes(inside: Mapping[str, str], kind: str) -> str:
 
 
 def _block(name: str, text: str) -> str:
-    """Data, packed, in an element that is not run; no text in it can end it."""
+    """Compressed data in an element that is never executed; base64 cannot close the element."""
     packed = base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
     return f'<script type="application/gzip" data-name="{escape(name)}">{packed}</script>\n'

@@ -1,7 +1,7 @@
-"""The trained agent on a task, as a GIF: what `mastery play` shows, made in a process of its own.
+"""Make a GIF of the trained agent on a task, by running `mastery play` in a separate process.
 
-So the page never waits for it, needs no JAX itself, and an agent that cannot be played is a line of
-text. It plays on the CPU: an accelerator may be busy with training.
+So the page itself needs no JAX and never blocks, and an agent that fails to play gives a line of
+text. It plays on the CPU, because an accelerator may be busy with training.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-SECONDS = 120.0  # for one clip, with the start of JAX
-Clips = dict[str, dict[str, dict[str, str]]]  # by job and task: what is said, and the GIF
+SECONDS = 120.0  # for one clip, including the start of JAX
+Clips = dict[str, dict[str, dict[str, str]]]  # by job and task: what `make_clip` returns
 
 
 def make_clip(directory: Path, task: str, run: int | None = None) -> dict[str, str]:
-    """One episode by a run's agent, or by the best: {"text", "gif"}, or {"error"}."""
+    """Play one episode with a run's agent, or the best one: {"text", "gif"}, or {"error"}."""
     with tempfile.TemporaryDirectory() as folder:
         gif = Path(folder) / "clip.gif"
         command = [sys.executable, "-m", "mastery", "play", str(directory.resolve())]

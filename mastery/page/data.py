@@ -1,14 +1,14 @@
-"""A job as plain data for the page: what it is and how it stands, and its curves, thinned out.
+"""A job as plain data for the page: its description, its progress and its downsampled curves.
 
-A run directory is read by `job_entry`, small and cheap, and by `job_curves`. (`mastery.paper` makes
-the same of the curves that are kept of its jobs.)
+`job_entry` (small and cheap) and `job_curves` read a run directory. (`mastery.paper` makes the same
+from the saved curves of its jobs.)
 
-What is made of a job's description is kept under its very text, so there is nothing to forget when
-a directory is replaced.
+Results derived from a job's description are cached under its full text, so a replaced directory
+never gets stale ones.
 
-Curves are thinned by putting 2^k points together, with k as small as the page can take. A point of
-the page that is full never changes, so that a page that follows a training job asks for the last
-one and what comes after it.
+Curves are downsampled by merging 2^k points into one, with the smallest k that fits the page. A
+merged point that is full never changes, so a page that follows a training job asks only for the
+points after the last full one.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from mastery.rundir.database import is_training, open_database, read_text, total
 from mastery.rundir.metrics import SCORES
 from mastery.rundir.results import Curves, has_progress, read_curves, read_solved
 
-POINTS = 240  # of a curve; more cannot be told apart
-FEWEST = 24  # of a curve, however many there are
-CELLS = 400_000  # points × runs × tasks of a job, if FEWEST allows
-TASKS = 200  # that are shown, the first in the curriculum's order
-KEPT = 64  # jobs of which it is kept what follows from their descriptions
+POINTS = 240  # the most per curve; more could not be told apart
+FEWEST = 24  # the lowest that CELLS can push that limit to
+CELLS = 400_000  # the most points × runs × tasks of a job, if FEWEST allows
+TASKS = 200  # the most shown: the first in the curriculum's order
+KEPT = 64  # jobs whose descriptions are cached
 
 Floats = NDArray[np.float64]
 Entry = dict[str, Any]
-Numbers = Callable[[Floats], Any]  # an array (points, runs, tasks) as it is sent
-Runs = tuple[tuple[str, str, int], ...]  # of each run its label, program and seed
+Numbers = Callable[[Floats], Any]  # encodes an array (points, runs, tasks)
+Runs = tuple[tuple[str, str, int], ...]  # label, program and seed of each run
 
 
 def index(entries: Sequence[Entry], problems: Sequence[Problem], live: bool) -> dict[str, Any]:
-    """What there is: jobs without their curves."""
+    """The list of jobs, without their curves, and of problems."""
     return {
         "mastery": mastery.__version__,
         "live": live,
@@ -61,9 +61,11 @@ def index(entries: Sequence[Entry], problems: Sequence[Problem], live: bool) -> 
 
 
 def job_entry(place: Place, locked: bool | None = None) -> Entry:
-    """A run directory: what it trains, and how it stands.
+    """What a run directory trains, and its progress.
 
-    locked: whether a process holds it, if that is known.
+    Args:
+        place: The run directory.
+        locked: Whether a process is training in it; if None, find out.
     """
     with open_database(place.path) as db:
         text, created, ended = read_text(place.path, db)
@@ -104,12 +106,12 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
 
 @dataclass(frozen=True)
 class _Job:
-    """What follows from the description of a job, which hardly ever changes."""
+    """What follows from a job's description, which hardly ever changes."""
 
-    count: int  # of tasks
-    tasks: int  # of these, that are shown
-    chunk: int  # updates from point to point
-    span: float  # of the returns
+    count: int  # tasks
+    tasks: int  # tasks that are shown
+    chunk: int  # updates between two points
+    span: float  # largest range of a task's returns
     addition: bool
 
 
@@ -141,31 +143,32 @@ def _fixed(text: str, runs: Runs) -> Entry:
 
 
 def as_lists(x: Floats) -> Any:
-    """Numbers by run, task and point: small when it is packed with others, but slow to write."""
+    """Nested lists by run, task and point: compresses well, but slow to write."""
     return np.moveaxis(x, 0, 2).tolist()
 
 
 def as_bytes(x: Floats) -> Any:
-    """The same numbers, in a tenth of the time."""
+    """The same numbers as base64, in a tenth of the time."""
     ordered = np.ascontiguousarray(np.moveaxis(x, 0, 2), "<f8")
     return {"shape": ordered.shape, "float64": base64.b64encode(ordered.tobytes()).decode()}
 
 
 class Tail:
-    """Points that are put together with those to come: kept, they are read once, not each time.
+    """Caches the points of the last, incomplete merged point, so they are read only once.
 
-    They are dropped if they are not those of the directory any more: if it was replaced, or the job
-    went on from before.
+    The cache is dropped if it no longer matches the directory: if the directory was replaced, or
+    the job resumed from an earlier update.
     """
 
     def __init__(self) -> None:
-        self._kept: tuple[object, int, Curves] | None = None  # of what, after which update
+        # whose points, after which update, the points
+        self._kept: tuple[object, int, Curves] | None = None
 
     def read(
         self, db: sqlite3.Connection, which: object, runs: int, tasks: int, after: int
     ) -> Curves:
-        """The points after an update, those that are kept and those in the database."""
-        before = self._kept  # which another page may change meanwhile
+        """The points after an update, from the cache and the database."""
+        before = self._kept  # another page may change it meanwhile
         if before is not None:
             of, begin, kept = before
             if of == which and begin <= after <= kept.steps[-1] and _is_written(db, kept):
@@ -174,13 +177,13 @@ class Tail:
         return read_curves(db, runs, tasks, after)
 
     def keep(self, which: object, curves: Curves, after: int) -> None:
-        """Those after an update, if there are any."""
+        """Cache the points after an update, if there are any."""
         rest = curves.after(after)
         self._kept = (which, after, rest) if len(rest.steps) else None
 
 
 def _is_written(db: sqlite3.Connection, curves: Curves) -> bool:
-    """Whether the last point is that of the database. Its time is a clock's, so it tells."""
+    """Whether the database still has the last point; its wall-clock time identifies it."""
     row = db.execute("SELECT seconds FROM chunks WHERE step = ?", (int(curves.steps[-1]),))
     return bool(row.fetchone() == (float(curves.seconds[-1]),))
 
@@ -193,11 +196,18 @@ def job_curves(
     numbers: Numbers = as_lists,
     tail: Tail | None = None,
 ) -> dict[str, Any]:
-    """The curves of a run directory, or of those what is new.
+    """The curves of a run directory, or only what is new.
 
-    bins, since, sessions: what the page has: so many points put together as a power of two, full
-    points, and calls of `train`. If any of them has changed, everything is given. tail: for who
-    asks again and again.
+    `bins`, `since` and `sessions` say what the page already has. If they no longer fit the job, the
+    whole curves are returned.
+
+    Args:
+        place: The run directory.
+        bins: The page's k; it merges 2^k points into one.
+        since: The number of full merged points the page has.
+        sessions: The number of calls of `train` the page knows of.
+        numbers: How to encode arrays.
+        tail: A cache, for callers that ask repeatedly.
     """
     tail = tail or Tail()
     with open_database(place.path) as db:
@@ -224,7 +234,7 @@ def job_curves(
 
 
 def fitting_bins(points: int, runs: int, tasks: int) -> int:
-    """How many points are put together, as a power of two."""
+    """The k with which 2^k points are merged into one."""
     most = min(max(CELLS // max(runs * tasks, 1), FEWEST), POINTS)
     k = 0
     while -(-points >> k) > most:
@@ -236,7 +246,7 @@ Tests = dict[str, tuple[NDArray[np.int64], Floats]]  # by policy: frames, return
 
 
 def thin(curves: Curves, chunk: int, k: int) -> tuple[NDArray[np.int64], dict[str, Floats], Tests]:
-    """2^k points in one: means and sums over them, mastery and progress as they are at its end."""
+    """Merge 2^k points into one: means or sums over them; mastery and progress from the last."""
     bins = (curves.steps // chunk - 1) >> k
     starts = np.flatnonzero(np.diff(bins, prepend=-1))
     ends = np.append(starts[1:], len(bins))[: len(starts)] - 1
@@ -259,7 +269,7 @@ def thin(curves: Curves, chunk: int, k: int) -> tuple[NDArray[np.int64], dict[st
 
 
 def to_json(document: Mapping[str, Any]) -> str:
-    """Compact, and what is not a number is null. Only for what holds no text, but for keys."""
+    """Compact JSON with null for NaN. Only for documents with no text other than keys."""
     return json.dumps(document, separators=(",", ":")).replace("NaN", "null")
 
 
@@ -272,8 +282,13 @@ NO_PROGRESS = (
 def what(
     curriculum: Curriculum, whole: Mapping[str, Any], runs: Sequence[tuple[str, str, int]]
 ) -> Entry:
-    """The part of an entry that never changes: the tasks that are shown, of the whole curriculum;
-    programs; and runs, each with its label, program and seed."""
+    """The part of an entry that never changes: curriculum, programs and runs.
+
+    Args:
+        curriculum: The tasks that are shown.
+        whole: The whole curriculum, as a dictionary.
+        runs: Label, program and seed of each run.
+    """
     labels = list(dict.fromkeys(label for label, _, _ in runs))
     program_of = {label: program for label, program, _ in runs}
     return {
@@ -294,7 +309,7 @@ def what(
 
 
 def _program(text: str) -> dict[str, Any]:
-    """What the page must know of a program to tell why a task has its probability."""
+    """What the page needs of a program to explain a task's probability."""
     recipe = Recipe.parse(text)
     return {
         "name": recipe.name,
@@ -307,7 +322,7 @@ def _program(text: str) -> dict[str, Any]:
 
 
 def _first_tasks(whole: Mapping[str, Any]) -> dict[str, Any]:
-    """The first tasks of a curriculum. It is in topological order, so their ancestors are there."""
+    """The first tasks of a curriculum. It is in topological order, so ancestors are included."""
     names = whole["names"][:TASKS]
     return {
         "name": whole["name"],
@@ -329,7 +344,7 @@ def _notes(db: sqlite3.Connection, tasks: int) -> list[str]:
 
 
 def _checkpoint(path: Path, db: sqlite3.Connection) -> dict[str, Any] | None:
-    """The last one: after how many updates, and when."""
+    """The last checkpoint: its number of updates and its time."""
     row = db.execute("SELECT step, file FROM checkpoints ORDER BY step DESC LIMIT 1").fetchone()
     if row is None:
         return None
@@ -341,7 +356,7 @@ def _checkpoint(path: Path, db: sqlite3.Connection) -> dict[str, Any] | None:
 
 
 def _speed(chunks: Sequence[tuple[int, int, float]], runs: int, first: int) -> float | None:
-    """Frames a second of all runs together, lately, within the last call of `train`."""
+    """Recent frames per second over all runs, within the last call of `train`."""
     own = [chunk for chunk in chunks if chunk[0] > first]
     if len(own) < 2 or own[0][2] <= own[-1][2]:
         return None
@@ -370,7 +385,7 @@ def document(
     span: float,
     numbers: Numbers = as_lists,
 ) -> dict[str, Any]:
-    """Rounded, and by run, task and point, as the page reads it."""
+    """Round the curves and arrange them by run, task and point, for the page."""
     digits = int(np.clip(3 - np.floor(np.log10(span)), 0, 12))
     rounded = {
         "probability": np.round(found["probability"], 4),
@@ -392,7 +407,7 @@ def document(
 
 
 def _significant(x: Floats, digits: int = 4) -> Floats:
-    """Rounded to so many digits that count."""
+    """Round to this number of significant digits."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(x))))
         found: Floats = np.where(x == 0, 0.0, np.round(x * scale) / scale)
@@ -400,7 +415,7 @@ def _significant(x: Floats, digits: int = 4) -> Floats:
 
 
 def read_entries(places: Sequence[Place]) -> tuple[list[Entry], list[Problem]]:
-    """Those that can be read, and what is wrong with the others."""
+    """The entries of all readable run directories, and a problem for each unreadable one."""
     entries, problems = [], []
     for place in places:
         try:

@@ -1,4 +1,4 @@
-"""Which run directories there are in the places that were given, and what is wrong with others."""
+"""Find the run directories in the given folders, and report those that cannot be shown."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mastery.errors import MasteryError
 
 @dataclass(frozen=True)
 class Place:
-    """A run directory; `key` is what the page calls it by, the same from call to call."""
+    """A run directory. The page identifies it by `key`, which stays the same across calls."""
 
     path: Path
-    name: str  # its own if that is the only one, or else the whole path
+    name: str  # its directory name if unique, else the whole path
 
     @cached_property
     def key(self) -> str:
@@ -25,7 +25,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Problem:
-    """What the page says of something that it cannot show."""
+    """Why the page cannot show something."""
 
     path: str
     text: str
@@ -35,7 +35,7 @@ class Problem:
 
 
 def check_folders(folders: Iterable[Path]) -> None:
-    """Before anything is done: are these folders at all?"""
+    """Raise MasteryError if any of these is not a folder."""
     for folder in folders:
         if not folder.is_dir():
             raise MasteryError(
@@ -44,12 +44,12 @@ def check_folders(folders: Iterable[Path]) -> None:
 
 
 def find_places(folders: Iterable[Path]) -> tuple[list[Place], list[Problem]]:
-    """The run directories that these folders are or hold, each once, and what was left out.
+    """Find the run directories among and in these folders, each once, and list what was left out.
 
-    What leads out of a folder by a link is left out: who gives a folder does not mean to show
-    what lies elsewhere.
+    Run directories that a link leads to outside a folder are left out: giving a folder does not
+    mean sharing what lies elsewhere.
     """
-    paths: dict[Path, Path] = {}  # by what they are when all links are followed
+    paths: dict[Path, Path] = {}  # by resolved path
     problems = []
     for folder in folders:
         try:
@@ -75,7 +75,7 @@ def find_places(folders: Iterable[Path]) -> tuple[list[Place], list[Problem]]:
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Whether a run directory, or what is read of it, lies outside of this folder."""
+    """Whether a run directory, or a file read from it, lies outside this folder."""
     root = folder.resolve()
     inside = (path / name for name in ("run.db", "run.db-wal", "lock", "checkpoints"))
     links = [p for p in inside if p.is_symlink()]
@@ -89,5 +89,5 @@ def _children(folder: Path) -> list[Path]:
 def _holds_job(path: Path) -> bool:
     try:
         return (path / "run.db").is_file()
-    except OSError:  # a folder that we may not look into
+    except OSError:  # no permission to look inside
         return False

@@ -1,8 +1,8 @@
-"""`mastery watch`: the page on this machine, live while runs train.
+"""`mastery watch`: serve the page on this machine, live while runs train.
 
-It serves the files of the page, which it holds in memory, and what it reads of the run directories
-it was given, by their keys. No part of a request is ever used as a path. A request for another
-host's name is refused: a page from elsewhere whose name leads here (DNS rebinding) learns nothing.
+It serves the page's static files from memory, and the data of the given run directories by key. It
+never uses any part of a request as a path. It refuses requests with a foreign host name, so that a
+page elsewhere whose name resolves to this machine (DNS rebinding) learns nothing.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from mastery.page.places import Place, Problem, find_places
 from mastery.rundir.database import is_training
 
 PORT = 8765
-FRESH = 0.4  # seconds for which the list of jobs is not read anew, however many pages ask
-CLIPS = 32  # that are kept
+FRESH = 0.4  # seconds for which the list of jobs is cached, for all pages
+CLIPS = 32  # the most kept
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -41,12 +41,12 @@ TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 class Watched:
-    """The folders that are watched. What has not changed is not read again."""
+    """The watched folders. Reads again only what has changed."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
         self._lock, self._playing = threading.Lock(), threading.Lock()
-        self._read = 0.0  # when
+        self._read = 0.0  # when the index was last read
         self._places: dict[str, Place] = {}
         self._entries: dict[Place, tuple[Any, data.Entry | Problem]] = {}
         self._tails: dict[Place, data.Tail] = {}
@@ -83,7 +83,7 @@ class Watched:
             return now, Problem(str(place.path), str(error))
 
     def curves(self, key: str, query: str) -> dict[str, Any] | None:
-        """A job's curves, or what is new of them; None if there is no such job."""
+        """A job's curves, or only what is new; None if there is no such job."""
         place = self._place(key)
         if place is None:
             return None
@@ -101,7 +101,7 @@ class Watched:
             return {"error": str(error)}
 
     def clip(self, key: str, task: int, run: int) -> dict[str, str] | None:
-        """The agent of a run on a task, one at a time; kept until there is a new checkpoint."""
+        """A clip of a run's agent on a task. Made one at a time; cached until a new checkpoint."""
         place = self._place(key)
         entry = None if place is None else self._entries[place][1]
         if place is None or not isinstance(entry, dict) or not entry["clips"]:
@@ -124,6 +124,8 @@ class Watched:
 
 
 class Server(ThreadingHTTPServer):
+    """An HTTP server of the page for some folders. `open`: other machines can reach it."""
+
     daemon_threads = True
 
     def __init__(self, folders: Sequence[Path], host: str = "127.0.0.1", port: int = PORT) -> None:
@@ -133,7 +135,7 @@ class Server(ThreadingHTTPServer):
         self.files["/"] = self.files.pop("/page.html")
         self.tags = {name: _tag(content) for name, content in self.files.items()}
         self.names = {"localhost", "127.0.0.1", "::1", host.lower()}
-        self.open = not is_loopback(host)  # to other machines
+        self.open = not is_loopback(host)  # reachable from other machines
         if self.open:
             self.names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
         super().__init__((host, port), Handler)
@@ -146,8 +148,8 @@ class Server(ThreadingHTTPServer):
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
     def knows(self, host: str) -> bool:
-        """Whether this is a name of ours. An address in figures cannot lead anywhere else, so from
-        other machines any will do."""
+        """Whether a Host header names this server. If the server is open to other machines, any
+        numeric address counts: it cannot be rebound by DNS."""
         name = re.fullmatch(r"\[([0-9a-fA-F:.]+)\](?::\d+)?|([\w.-]+)(?::\d+)?", host)
         if name is None:
             return False
@@ -156,11 +158,13 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
+    """Answers one connection: static files, the list of jobs, curves and clips."""
+
     server: Server
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "mastery", ""
-    timeout = 60  # seconds, for a connection that says nothing
-    wbufsize = -1  # what is said is sent at once, head and body
+    timeout = 60  # seconds, for a silent connection
+    wbufsize = -1  # buffered: headers and body are sent together
 
     def do_GET(self) -> None:
         if not self.server.knows(self.headers.get("Host", "")):
@@ -173,7 +177,7 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def _foreign(self) -> bool:
-        """Whether another site's page asks, other than by a link to this one."""
+        """Whether the request comes from another site, except a link to the page itself."""
         own = self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
         link = self.headers.get("Sec-Fetch-Dest") == "document" and self.path == "/"
         return not own and not link
@@ -226,7 +230,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def handle(self) -> None:
-        with contextlib.suppress(OSError):  # whoever asked has gone
+        with contextlib.suppress(OSError):  # the client has disconnected
             super().handle()
 
     def log_message(self, format: str, *arguments: Any) -> None:
@@ -234,7 +238,16 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def open_server(folders: Sequence[Path], host: str, port: int | None) -> Server:
-    """At this port, or at the first free one from the usual on."""
+    """Start a server at this port.
+
+    Args:
+        folders: Run directories, or folders of them.
+        host: The address to serve at.
+        port: The port; None takes the first free one of the 50 from 8765 on.
+
+    Raises:
+        MasteryError: The address or the port cannot be used.
+    """
     for tried in range(PORT, PORT + 50) if port is None else (port,):
         try:
             return Server(folders, host, tried)
@@ -245,7 +258,7 @@ def open_server(folders: Sequence[Path], host: str, port: int | None) -> Server:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach the host."""
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
 
@@ -258,7 +271,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _signature(path: Path) -> tuple[Any, ...]:
-    """Whether a process holds a run directory, and what differs if anything in it has changed."""
+    """A value that changes when a run directory does; first, whether a process trains in it."""
     found: list[Any] = [is_training(path)]
     for name in ("run.db", "run.db-wal"):
         try:

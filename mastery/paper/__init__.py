@@ -1,13 +1,15 @@
-"""The paper's experiments and its claims, each as data; `mastery paper` runs and judges them.
+"""The paper's experiments and claims, each as data; `mastery paper` runs and judges them.
 
-experiments      what is trained: curricula, programs, seeds, frames
-run              train them, or go on with them, in one folder
-curves           what is kept of a job: small enough to be shipped, enough to redraw everything
+experiments      what to train: curricula, programs, seeds, frames
+run              train the experiments in one folder, or resume them
+processes        train several jobs at the same time
+curves           a job's thinned curves: small enough to ship, enough to redraw everything
 configurations   the addition experiment's runs by estimator and converter
 statistics       interquartile mean, improvement, intervals, time to a threshold
-learned          shares of runs: the world of 2018 taken apart, and agents side by side
-claims           what the paper says, and how it is judged from the curves
-figures          pictures like the paper's
-page             all of that as a page, and as the tables of docs/paper.md
+learned          shares of runs that learned: the world of 2018 taken apart, and agents compared
+claims           what the paper says, and how the curves decide it
+figures          figures like the paper's
+page             all of this as a page, and as the tables of docs/paper.md
+interactive      the jobs on the page of `mastery report`
 data/            the curves of the full-size experiments
 """

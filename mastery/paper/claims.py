@@ -1,9 +1,9 @@
-"""What the paper says, and how it is judged from the curves: each claim as data.
+"""The paper's claims as data, and how the curves decide each.
 
-Where the paper reads a number off its figure, so do we: the return in training, median or quartile
-over the seeds, at that many frames. Where it says "better", the probability of improvement must be
-above one half with its whole interval; a run's score is the area under its curve: the mean return
-over tasks and frames.
+Where the paper reads a number off a figure, so do we: the median or quartile over seeds of the
+return in training, at the same number of frames. Where it says "better", the whole interval of the
+probability of improvement must be above one half. A run's score is the area under its curve: the
+mean return over tasks and frames.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mastery.paper.curves import Curves, Found, last_known
 from mastery.paper.statistics import Estimate, improvement, interval
 
 Floats = NDArray[np.float64]
-# by the ending of a job's name: the paper's world comes first
+# by the ending of a job's name; the paper's world comes first
 WORLDS = {
     "-2018": "2018: the paper's MiniGrid and agent",
     "-today": "today's MiniGrid, our agent",
@@ -30,7 +30,7 @@ SHORT = {"blocked-unlock-pickup": "BUP", "key-corridor": "KC", "obstructed-maze"
 
 
 class Verdict(NamedTuple):
-    """holds: None if what was trained leaves it open."""
+    """Whether a claim holds, or None if the training leaves it open; and the numbers."""
 
     holds: bool | None
     numbers: str
@@ -38,21 +38,20 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """judge: from the curves of `parts`, plus any jobs in `more` that were trained, and the
-    threshold. A claim of several worlds is judged in each."""
+    """A claim of the paper, and how to judge it."""
 
     words: str
-    where: str
+    where: str  # in the paper
     statistic: str
     threshold: float
-    parts: tuple[str, ...]
-    judge: Callable[[Found, float], Verdict]
-    several_worlds: bool = True
-    more: tuple[str, ...] = ()
+    parts: tuple[str, ...]  # the jobs it needs
+    judge: Callable[[Found, float], Verdict]  # from the curves of these jobs and the threshold
+    several_worlds: bool = True  # judge it in each world
+    more: tuple[str, ...] = ()  # jobs to use as well, if they were trained
 
 
 def beats(ours: str, *rivals: str) -> Callable[[Found, float], Verdict]:
-    """On every curriculum ours is better than each rival."""
+    """Judge whether ours is better than each rival on every curriculum."""
 
     def judge(found: Found, threshold: float) -> Verdict:
         holds, numbers = True, []
@@ -72,6 +71,7 @@ def beats(ours: str, *rivals: str) -> Callable[[Found, float], Verdict]:
 
 
 def _comparable(found: Found, threshold: float) -> Verdict:
+    """Whether gAmax Linreg and gAmax Window score about the same."""
     holds, numbers = True, []
     for name, curves in found.items():
         both = [curves.area(p).mean(1, keepdims=True) for p in ("gamax-linreg", "gamax-window")]
@@ -85,13 +85,14 @@ def _comparable(found: Found, threshold: float) -> Verdict:
 
 
 def _more_stable(found: Found, threshold: float) -> Verdict:
+    """Whether the gap between the quartiles of gAmax Linreg is smaller than gAmax Window's."""
     holds, numbers = True, []
     for name, curves in found.items():
         gaps = []
         for program in ("gamax-linreg", "gamax-window"):
             low, high = np.quantile(curves.smooth()[:, curves.runs[program]], [0.25, 0.75], axis=1)
             gaps.append(float((high - low).mean()))
-        holds &= round(gaps[0] - gaps[1], 9) < threshold  # equal but for rounding is not less
+        holds &= round(gaps[0] - gaps[1], 9) < threshold  # round: a difference below 1e-9 is a tie
         low, high = _gap_interval(curves, "gamax-linreg", "gamax-window")
         numbers.append(
             f"{SHORT[name]}: linreg {gaps[0]:.3f}, window {gaps[1]:.3f}, difference "
@@ -101,8 +102,8 @@ def _more_stable(found: Found, threshold: float) -> Verdict:
 
 
 def _gap_interval(curves: Curves, one: str, other: str, draws: int = 200) -> Floats:
-    """95 % interval of the difference between two programs' gaps between quartiles: seeds are drawn
-    anew, and every fifth point is enough."""
+    """95 % bootstrap interval, over seeds, of the difference between two programs' interquartile
+    ranges. Uses every fifth point."""
     random, shown = np.random.default_rng(0), curves.smooth()[::5]
     drawn = []
     for program in (one, other):
@@ -117,8 +118,8 @@ def _gap_interval(curves: Curves, one: str, other: str, draws: int = 200) -> Flo
 def quantile_at(
     program: str, quantile: float, frames: float, tasks: Sequence[str], above: bool
 ) -> Callable[[Found, float], Verdict]:
-    """Whether the quantile over the seeds after `frames` frames is above (or below) the threshold
-    on each of these tasks, or on all."""
+    """Judge whether the quantile over seeds after `frames` frames is above (or below) the threshold
+    on each of these tasks; on all tasks if `tasks` is empty."""
 
     def judge(found: Found, threshold: float) -> Verdict:
         (curves,) = found.values()
@@ -136,7 +137,7 @@ def quantile_at(
 
 
 def _at_quantile(quantile: float) -> Callable[[Floats], Floats]:
-    """Over the runs of one task, (…, runs, 1)."""
+    """A function that takes the quantile over the runs of one task, (…, runs, 1)."""
     return lambda scores: np.quantile(scores[..., 0], quantile, axis=-1)
 
 
@@ -145,7 +146,7 @@ def _median(values: Floats | list[float]) -> Estimate:
 
 
 def _early(found: Found, threshold: float) -> Verdict:
-    """Before Unlock is begun: how much goes to the two harder tasks."""
+    """The share of training on the two harder tasks before Unlock's return first reaches NEAR_0."""
     (curves,) = found.values()
     runs = curves.runs["gprop-linreg"]
     begun = last_known(curves.returns)[:, runs, 0] >= NEAR_0
@@ -165,9 +166,9 @@ def _early(found: Found, threshold: float) -> Verdict:
 
 
 def _late(found: Found, threshold: float) -> Verdict:
-    """While the first two tasks are learned and the third is not: how much goes to the first two.
+    """The share of training on the first two tasks while they are learned and the third is not.
 
-    Of each run the stretch of this period, of 100,000 frames or a little more, in which it is most.
+    For each run this takes the stretch of 100,000 frames (or slightly more) with the highest share.
     """
     (curves,) = found.values()
     runs = curves.runs["gprop-linreg"]
@@ -193,8 +194,8 @@ def _percent(x: Estimate) -> str:
 
 
 def _most(frames: NDArray[np.int64], period: NDArray[np.bool_], values: Floats) -> float | None:
-    """The highest mean of the values over a stretch of the period of 100,000 frames or, as points
-    are, a little more."""
+    """The highest mean of the values over a stretch of the period: the fewest points that make at
+    least 100,000 frames. None if the period has no such stretch."""
     best = None
     lengths = np.diff(frames, prepend=0)
     for first in np.flatnonzero(period):
@@ -210,8 +211,8 @@ def _most(frames: NDArray[np.int64], period: NDArray[np.bool_], values: Floats) 
 
 
 def _addition(batch: int, rivals: Sequence[str] = ()) -> Callable[[Found, float], Verdict]:
-    """Every configuration of MR, with the paper's batch, against these of Teacher-Student, or every
-    one."""
+    """Judge every MR configuration, with the paper's batch, against the given Teacher-Student
+    configurations, or all of them."""
 
     def judge(found: Found, threshold: float) -> Verdict:
         bars = configurations(found)
@@ -241,12 +242,12 @@ def _addition(batch: int, rivals: Sequence[str] = ()) -> Callable[[Found, float]
 
 
 def _sooner(a: Bar, b: Bar) -> bool:
-    """Of a configuration that had not learned it in the end, only its budget is known."""
+    """Whether a's median is surely below b's. An infinite median is above b's budget."""
     return a.median < (b.budget if np.isinf(b.median) else b.median)
 
 
 def _medians(bars: Sequence[Bar]) -> str:
-    """The range of the medians that are known, and how many are not."""
+    """The range of the finite medians, and the number of infinite ones."""
     known = sorted((b for b in bars if np.isfinite(b.median)), key=lambda b: b.median)
     parts = []
     if known:
@@ -263,7 +264,7 @@ PAPERS_TWO = ("Linreg gAmax", "Sampling gAmax")
 HARD = ("S4R3", "S5R3", "S6R3")
 BOTH = ("blocked-unlock-pickup", "key-corridor")
 FIVE = ("1Dl", "1Dlh", "1Dlhb", "2Dl", "2Dlh")
-SIX = ("1Dl", "1Dlh", "2Dl", "1Dlhb", "2Dlh", "2Dlhb")  # of nine, those that the paper shows
+SIX = ("1Dl", "1Dlh", "2Dl", "1Dlhb", "2Dlh", "2Dlhb")  # the six of nine tasks that the paper shows
 IMPROVED = "lower end of the 95 % interval of the probability of improvement above the threshold"
 
 CLAIMS = (
@@ -350,12 +351,14 @@ CLAIMS = (
 
 
 class Judgement(NamedTuple):
+    """A claim and its verdict in each world."""
+
     claim: Claim
-    verdicts: dict[str, Verdict]  # by the name of the world; "" where there is only one
+    verdicts: dict[str, Verdict]  # by the name of the world; "" if there is only one
 
 
 def judge(found: Found) -> list[Judgement]:
-    """Every claim, in each world; those of which nothing was trained are left out."""
+    """Judge every claim in each world; claims whose jobs were not trained are left out."""
     judgements = []
     for claim in CLAIMS:
         verdicts = {}

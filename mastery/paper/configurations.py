@@ -1,5 +1,4 @@
-"""The addition experiment's runs: which family, estimator and converter each has, and how many
-examples it took."""
+"""The addition experiment by family, estimator and converter, with the examples each run took."""
 
 from __future__ import annotations
 
@@ -22,11 +21,12 @@ class Bar(NamedTuple):
     group: str
     family: str
     name: str
-    times: Floats  # examples until every task was learned; infinite if that was never
-    budget: int
+    times: Floats  # examples until every task was learned; infinite if never
+    budget: int  # examples per run
 
     @property
     def median(self) -> float:
+        """The upper median of `times`."""
         return float(upper_median(self.times))
 
 
@@ -36,8 +36,8 @@ _NICE = {"gamax": "gAmax", "gprop": "gProp"}
 
 
 def configurations(found: Found) -> list[Bar]:
-    """Every configuration of the addition experiment, as the paper has it and beside; of one that
-    was trained twice, the longer job."""
+    """Every configuration of the addition experiment, the paper's and ours. If one was trained
+    twice, the longer job counts."""
     bars: dict[tuple[str, str], Bar] = {}
     for part in PARTS:
         if not part.startswith("addition-") or part not in found:

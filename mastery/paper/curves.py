@@ -1,7 +1,7 @@
-"""What is kept of a job: its curves, thinned out, in a file small enough to be shipped.
+"""A job's curves, thinned to a file small enough to ship.
 
-Every array has the axes (points, runs, tasks). The first chunks are points of their own, since
-much happens in them; the later ones are put together.
+Arrays have the axes (points, runs, tasks). Each of the first chunks is a point, since much happens
+in them; later chunks are merged.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from mastery.errors import MasteryError
 from mastery.rundir.results import Results
 
 Floats = NDArray[np.float64]
-FIRST, LATER = 50, 100  # points
+FIRST, LATER = 50, 100  # points from the first chunks, and at most from the later ones
 AVERAGED = 5  # points over which returns in training are averaged
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """A job and its curves."""
+    """A job and its thinned curves."""
 
     tasks: NDArray[np.str_]  # names
     programs: NDArray[np.str_]  # of each run
     seeds: NDArray[np.int64]  # of each run
-    frames: NDArray[np.int64]  # (points,): of each run, up to the point
-    returns: Floats  # the mean over the episodes that ended since the last point; NaN if none did
-    probability: Floats  # the mean since the last point
+    frames: NDArray[np.int64]  # (points,): per run, up to the point
+    returns: Floats  # mean over the episodes that ended since the last point; NaN if none did
+    probability: Floats  # mean since the last point
     share: Floats  # of the frames since the last point
     mastery: Floats  # at the point
     sampled: Floats  # (runs, tasks): returns in the evaluation at the end; NaN if there is none
-    greedy: Floats
-    solved: Floats  # (runs,): examples until everything was learned, NaN if it was not
+    greedy: Floats  # the same for the greedy policy
+    solved: Floats  # (runs,): examples until every task was learned; NaN if it was not
     about: Mapping[str, Any]  # seconds, frames, hardware, command, …
 
     @property
     def runs(self) -> dict[str, NDArray[np.int64]]:
-        """The runs of each program."""
+        """Indices of the runs of each program."""
         return {
             p: np.flatnonzero(self.programs == p) for p in dict.fromkeys(self.programs.tolist())
         }
@@ -61,20 +61,24 @@ class Curves:
         return found
 
     def area(self, program: str) -> Floats:
-        """The mean return over all frames of each run and task; (runs, tasks)."""
+        """The area under the curve: the mean return over all frames; (runs, tasks)."""
         weights = np.diff(self.frames, prepend=0) / self.frames[-1]
         known = last_known(self.returns[:, self.runs[program]])
         found: Floats = np.einsum("p,prt->rt", weights, known)
         return found
 
     def of_tasks(self, names: Sequence[str]) -> Curves:
-        """The same runs, of these tasks only."""
+        """The same runs with only these tasks."""
         at = [self.tasks.tolist().index(name) for name in names]
         cut = {name: getattr(self, name)[..., at] for name in (*_PER_TASK, "tasks")}
         return replace(self, **cut)
 
     def joined(self, other: Curves) -> Curves:
-        """With the runs of another job of the same tasks and frames beside its own."""
+        """These runs and those of another job with the same tasks and frames.
+
+        Raises:
+            MasteryError: If tasks or frames differ.
+        """
         for name in ("tasks", "frames"):
             if not np.array_equal(getattr(self, name), getattr(other, name)):
                 raise MasteryError(f"jobs with other {name} cannot be put side by side")
@@ -86,7 +90,7 @@ class Curves:
         return replace(self, **both)
 
     def at(self, frames: float) -> int:
-        """The first point at which so many frames are done, or the last one."""
+        """The index of the first point with at least `frames` frames, or of the last point."""
         return min(int(np.searchsorted(self.frames, frames)), len(self.frames) - 1)
 
 
@@ -97,7 +101,7 @@ Found = Mapping[str, Curves]  # by the name of the job
 
 
 def with_baselines(found: Found, name: str) -> Curves:
-    """The curves of a job, with those of its baselines if both came equally far."""
+    """The curves of a job, joined with its baselines if both have the same frames."""
     own, beside = found[name], found.get(f"{name}-baselines")
     if beside is None or not np.array_equal(own.frames, beside.frames):
         return own
@@ -105,8 +109,7 @@ def with_baselines(found: Found, name: str) -> Curves:
 
 
 def last_known(returns: Floats) -> Floats:
-    """Where no episode of a task ended since the last point, its return as it was last; 0 before
-    the first one."""
+    """Fill NaN with the last known return of the task; 0 before the first one."""
     found = returns.copy()
     last = np.zeros(found.shape[1:])
     for point in found:
@@ -115,7 +118,15 @@ def last_known(returns: Floats) -> Floats:
 
 
 def from_results(results: Results, scale: float = 1.0) -> Curves:
-    """scale: of the experiment; see `mastery.paper.experiments`."""
+    """Thin the curves of a job.
+
+    Args:
+        results: The job's results.
+        scale: The scale of the experiment, to record; see `Part.job`.
+
+    Raises:
+        MasteryError: If the job has no curves yet.
+    """
     n = len(results.frames)
     if not n:
         raise MasteryError(f"{results.directory} has no curves yet: train it first")
@@ -159,12 +170,12 @@ def from_results(results: Results, scale: float = 1.0) -> Curves:
     )
 
 
-_BYTES = ("share", "mastery")  # in steps of 1/250
-_HALF = ("returns", "probability", "sampled", "greedy")  # in half precision
+_BYTES = ("share", "mastery")  # saved in steps of 1/250
+_HALF = ("returns", "probability", "sampled", "greedy")  # saved in half precision
 
 
 def save(curves: Curves, path: Path) -> None:
-    """As a NumPy archive, as precise as a line in a picture can show."""
+    """Save as a NumPy archive, with the precision that a plot can show."""
     arrays = {f.name: getattr(curves, f.name) for f in fields(curves) if f.name != "about"}
     arrays |= {name: arrays[name].astype(np.float16) for name in _HALF}
     arrays |= {name: np.round(250 * arrays[name]).astype(np.uint8) for name in _BYTES}
@@ -175,6 +186,7 @@ def save(curves: Curves, path: Path) -> None:
 
 
 def load(path: Path) -> Curves:
+    """Load what `save` wrote; MasteryError if it cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as data:
             arrays: dict[str, Any] = {f.name: data[f.name] for f in fields(Curves)}

@@ -1,7 +1,7 @@
 """What the paper trains, and what we add to it.
 
-An experiment is one or several jobs (`mastery.training.job`). Figures and sections are the paper's;
-its pictures carry no numbers, so they are called by what they show.
+An experiment is one or more jobs (`mastery.training.job`). Figures and sections are the paper's;
+its figures have no numbers, so they are named by what they show.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
 from mastery.training.job import Job
 
-POINTS = 10  # of a curve or so at least, however far a job is scaled down
-SMALL = 0.1  # a job that is scaled down this far or farther is one for a CPU: see `Part.small`
-SEED = 3000  # the first of every experiment; no setting was chosen by looking at these seeds
-BASELINES = ("uniform", "target", "sequential")  # the paper leaves them out
+POINTS = 10  # least points of a curve, roughly, however far a job is scaled down
+SMALL = 0.1  # at this scale and below, a job is meant for a CPU: see `Part.small`
+SEED = 3000  # the first seed of every experiment; no setting was tuned on these seeds
+BASELINES = ("uniform", "target", "sequential")  # not in the paper
 ESTIMATORS = ("online", "naive", "window", "sampling", "linreg")
 CONVERTERS = ("gamax", "gprop", "prop", "boltzmann")
 
 
 def family(name: str) -> tuple[str, ...]:
-    """A program with every estimator of learning progress and every converter of attention."""
+    """The program with every estimator of learning progress × every converter of attention."""
     return tuple(
         f"{name}:progress={progress},distribution={converter}"
         for progress in ESTIMATORS
@@ -48,16 +48,23 @@ class Part:
     curriculum: str
     programs: tuple[str, ...]
     preset: str = "default"
-    settings: Mapping[str, Any] = field(default_factory=dict)  # in which it differs from the preset
+    settings: Mapping[str, Any] = field(default_factory=dict)  # that differ from the preset
     seeds: int = 10
     frames: int = 10_000_000  # or examples
-    chunk: int = 10  # updates between two points of the curves
-    # fields that are other where it is scaled down far; and settings, beside those above
+    chunk: int = 10  # updates per point of the curves
+    # fields to replace at scale SMALL and below; its settings are added to those above
     small: Mapping[str, Any] = field(default_factory=lambda: {"settings": {"width": 32}})
 
     def job(self, scale: float = 1.0) -> Job:
-        """At full size; or with that share of the frames, of the seeds and of the episodes in the
-        evaluation; far scaled down it is as `small` has it."""
+        """The job at full size or scaled down.
+
+        Args:
+            scale: Share of the frames, seeds and evaluation episodes, in (0, 1]. At 0.1 and
+                below, the fields in `small` apply too.
+
+        Raises:
+            MasteryError: If the scale is not in (0, 1].
+        """
         if not 0 < scale <= 1:
             raise MasteryError(f"the scale is {scale:g}; it must be more than 0, and at most 1")
         part = replace(self, **self.small) if scale <= SMALL else self
@@ -86,15 +93,15 @@ class Experiment:
     name: str
     where: str  # in the paper
     parts: tuple[Part, ...]
-    extra: bool = False  # only trained when it is named
-    beside: tuple[str, ...] = ()  # jobs of others that its tables compare with
+    extra: bool = False  # trained only if named
+    beside: tuple[str, ...] = ()  # jobs of other experiments that its tables compare with
 
 
 def _both_worlds(
     name: str, where: str, programs: tuple[str, ...], curriculum: str | None = None
 ) -> Experiment:
-    """The paper's programs in its own world, MiniGrid and agent of September 2018 (`curriculum`, if
-    that was another one then), and in today's, with our agent. The paper has no baselines."""
+    """The paper's programs in its own world (MiniGrid and agent of September 2018, with
+    `curriculum` if it was a different one) and in today's, with our agent. We add baselines."""
     return Experiment(
         name,
         where,
@@ -108,7 +115,8 @@ def _both_worlds(
 
 
 def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chunk: int) -> Part:
-    """Far scaled down it is three digits instead of nine, a small network and fewer examples."""
+    """A job on addition. Its small form has three digits, not nine, a small network and fewer
+    examples."""
     return Part(
         name,
         "addition-9",
@@ -127,14 +135,14 @@ def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chu
 
 @dataclass(frozen=True)
 class Difference:
-    """Something in which the world of 2018 differs from that of the first reproduction, of 2019."""
+    """A difference between the world of 2018 and that of the first reproduction, of 2019."""
 
-    then: Mapping[str, Any]  # settings of 2018 that are added to the world of 2019 alone
+    then: Mapping[str, Any]  # settings of 2018, to add to the world of 2019
     then_words: str
-    later: Mapping[str, Any]  # settings of 2019 that replace those of 2018 alone
+    later: Mapping[str, Any]  # settings of 2019, to replace those of 2018
     later_words: str
-    two_ways: bool = True  # it can be added, too
-    curriculum: bool = False  # it is another curriculum
+    two_ways: bool = True  # it can also be added to 2019
+    curriculum: bool = False  # the curriculum differs
 
 
 DIFFERENCES = {
@@ -165,8 +173,8 @@ PAIR = ("gprop-linreg", "mr")
 
 
 def _apart(name: str, six: str, nine: str, frames: int) -> tuple[Part, ...]:
-    """Each difference taken from the world of 2018 alone, and added to that of 2019 alone. six and
-    nine: the curriculum of 2019 and of 2018."""
+    """The world of 2018 without each single difference, and that of 2019 with it. `six` and `nine`
+    are the curricula of 2019 and 2018."""
 
     def part(rest: str, curriculum: str, preset: str, settings: Mapping[str, Any]) -> Part:
         return Part(
@@ -184,7 +192,7 @@ def _apart(name: str, six: str, nine: str, frames: int) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-# a usual PPO agent: no memory, nothing of ours
+# a standard PPO agent: no memory, none of our additions
 PLAIN = {
     "memory": "none",
     "normalise": True,
@@ -203,7 +211,7 @@ THREE = tuple(TITLES)
 
 
 def _agents(name: str) -> tuple[Part, Part]:
-    """Today's world with two other agents."""
+    """Today's world with two other agents: plain and wide."""
     programs = (*PAIR, "uniform")
     return (
         Part(f"{name}-plain", name, programs, settings=PLAIN),
@@ -240,8 +248,8 @@ ALL = (
         "addition",
         "section 6.2",
         (
-            # the paper has mr with 128 examples in a minibatch and Teacher-Student with 1024; that
-            # alone may decide, so some of Teacher-Student, the paper's two among them, have 128 too
+            # the paper uses minibatches of 128 for mr and 1024 for Teacher-Student; this alone may
+            # decide, so some Teacher-Student programs, with the paper's two, also get 128
             _addition(
                 "addition-128",
                 MASTERING_RATE + SOME_TEACHER_STUDENT + BASELINES,
@@ -269,7 +277,7 @@ ALL = (
         "addition-long",
         "section 6.2: what 40M examples leave open",
         (
-            # the paper's two of Teacher-Student, and five of mr
+            # the paper's two Teacher-Student programs, and five of mr
             _addition(
                 "addition-1024-long",
                 SOME_TEACHER_STUDENT[1:],
@@ -353,13 +361,19 @@ PARTS = {part.name: part for experiment in ALL for part in experiment.parts}
 
 
 def shown_beside(names: list[str]) -> list[str]:
-    """The jobs that the tables of these experiments compare with."""
+    """The jobs of other experiments that the tables of these compare with."""
     return [job for name in names if name in EXPERIMENTS for job in EXPERIMENTS[name].beside]
 
 
 def chosen(names: list[str]) -> list[Part]:
-    """The parts of the experiments of these names, or that have these names; all of the paper's if
-    there are none."""
+    """The parts named here, directly or by their experiment.
+
+    Args:
+        names: Names of experiments and parts; if empty, all of the paper's experiments.
+
+    Raises:
+        MasteryError: If a name is unknown.
+    """
     known = [*EXPERIMENTS, *(name for name in PARTS if name not in EXPERIMENTS)]
     for name in names:
         if name not in known:

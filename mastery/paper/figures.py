@@ -1,7 +1,7 @@
-"""Pictures like the paper's: median with first and last quartile over the seeds, by frames.
+"""Figures like the paper's: median with first and last quartile over the seeds, by frames.
 
-Each function draws from curves and gives a Matplotlib figure; `write` saves it for a page (SVG) and
-for anything else (PNG).
+Each function draws curves and returns a Matplotlib figure; `write` saves it as SVG, for pages, and
+as PNG.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ STYLE: Any = {
 
 
 def write(figure: Figure, path: Path) -> None:
-    """As PATH.svg and PATH.png; the same bits for the same picture."""
+    """Save as PATH.svg and PATH.png; the same figure gives the same bytes."""
     with mpl.rc_context(STYLE):
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
-        figure.set_layout_engine("none")  # as it is laid out now
+        figure.set_layout_engine("none")  # keep the layout of the SVG
         figure.savefig(path.with_suffix(".png"), dpi=160)
 
 
 def returns_by_task(curves: Curves, programs: Sequence[str], title: str) -> Figure:
-    """A panel for each task, a line for each program."""
+    """One panel per task, one line per program."""
     columns = 3
     rows = -(-len(curves.tasks) // columns)
     shown = curves.smooth()
@@ -73,7 +73,7 @@ def returns_by_task(curves: Curves, programs: Sequence[str], title: str) -> Figu
 
 
 def means(each: Mapping[str, Curves], title: str) -> Figure:
-    """A panel for each job: the mean over its tasks, a line for each of its programs."""
+    """One panel per job: the mean over its tasks, one line per program."""
     with mpl.rc_context(STYLE):
         figure = Figure((8.4, 3.1), layout="constrained")
         axes = figure.subplots(1, len(each), sharey=True, squeeze=False).ravel()
@@ -90,7 +90,7 @@ def means(each: Mapping[str, Curves], title: str) -> Figure:
 
 
 def returns_and_probabilities(curves: Curves, program: str, until: float, title: str) -> Figure:
-    """What was learned, and what was trained on meanwhile, up to so many frames."""
+    """Returns above, probabilities of the tasks below, up to `until` frames."""
     some = slice(0, curves.at(until) + 1)
     runs = curves.runs[program]
     x = curves.frames[some] / 1e6
@@ -112,7 +112,7 @@ def returns_and_probabilities(curves: Curves, program: str, until: float, title:
 
 
 def probabilities(each: Mapping[str, tuple[Curves, str]], title: str) -> Figure:
-    """A panel for each (job, program): the probabilities of the tasks, the mean over seeds."""
+    """One panel per (job, program): the probabilities of the tasks, mean over seeds."""
     columns = 2
     rows = -(-len(each) // columns)
     with mpl.rc_context(STYLE):
@@ -134,8 +134,8 @@ def probabilities(each: Mapping[str, tuple[Curves, str]], title: str) -> Figure:
 
 
 def bars(found: Sequence[Bar], title: str) -> Figure:
-    """Examples to 99 % of every task: the median as a bar, each run as a point; a run that never
-    got there is a triangle at the end of its budget."""
+    """Examples to 99 % of every task: the median as a bar, each run as a point. A triangle at the
+    end of the budget marks runs that never got there."""
     groups = list(dict.fromkeys(bar.group for bar in found))
     with mpl.rc_context(STYLE):
         figure = Figure((8.4, 2.1 * len(groups) + 0.5), layout="constrained")
@@ -172,7 +172,7 @@ def bars(found: Sequence[Bar], title: str) -> Figure:
 
 
 def dots(found: Mapping[str, tuple[Estimate, Floats]], what: str, title: str, base: str) -> Figure:
-    """An estimate with its interval in each row, and the runs it is of; the base has a line."""
+    """One row per estimate, with its interval and runs; a dashed line marks the base."""
     with mpl.rc_context(STYLE):
         figure = Figure((8.4, 0.8 + 0.24 * len(found)), layout="constrained")
         axis = figure.subplots()
@@ -194,8 +194,8 @@ def dots(found: Mapping[str, tuple[Estimate, Floats]], what: str, title: str, ba
 def shares(
     panels: Mapping[str, Mapping[str, Mapping[str, Estimate]]], what: str, title: str
 ) -> Figure:
-    """A panel for each set of tasks: in each row the share of runs that learned them, one point
-    with its interval for each program."""
+    """One panel per set of tasks. Each row shows the share of runs that learned them: one point
+    with its interval per program."""
     rows = list(dict.fromkeys(row for panel in panels.values() for row in panel))
     programs = list(
         dict.fromkeys(p for panel in panels.values() for cells in panel.values() for p in cells)
@@ -232,6 +232,7 @@ def shares(
 
 
 def _band(axis: Any, curves: Curves, values: Floats, program: str) -> None:
+    """Draw a program's median and quartiles over seeds."""
     low, middle, high = quartiles(values)
     x, colour = curves.frames / 1e6, PROGRAM_COLOURS.get(program, "#444444")
     axis.plot(x, middle, color=colour, label=NAMES.get(program, program), linewidth=1.6)

@@ -1,4 +1,4 @@
-"""The paper's jobs on the page of `mastery report`, from the curves that are kept of them."""
+"""Show the paper's jobs on the page of `mastery report`, from their thinned curves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mastery.rundir.metrics import SCORES
 
 
 def write_interactive(found: Found, path: Path) -> None:
-    """All jobs as one file; baselines beside the job they belong to."""
+    """Write all jobs to one file; baselines join their job if both have the same frames."""
     whole = {name: with_baselines(found, name) for name in found}
     found = {
         name: kept
@@ -28,7 +28,7 @@ def write_interactive(found: Found, path: Path) -> None:
 
 
 def kept_entry(name: str, kept: Curves) -> Entry:
-    """One of the paper's jobs, of which only the curves were kept."""
+    """A job of which only the thinned curves exist, as an entry of the page."""
     about = kept.about
     curriculum = Curriculum.load(about["curriculum"])
     runs = [
@@ -67,6 +67,7 @@ def kept_entry(name: str, kept: Curves) -> Entry:
 
 
 def kept_curves(kept: Curves) -> dict[str, Any]:
+    """The curves as data for the page."""
     found = {
         "probability": kept.probability,
         "share": kept.share,

@@ -1,4 +1,4 @@
-"""Who learns it: shares of runs, for the world of 2018 taken apart and for agents side by side."""
+"""Shares of runs that learned: for the world of 2018 taken apart, and for agents compared."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from mastery.paper.curves import Curves, Found
 from mastery.paper.experiments import DIFFERENCES, PAIR, PARTS
 from mastery.paper.statistics import Estimate, first_time, median_time, share
 
-LEARNED = 0.5  # return of a task that is learned
-GOOD = 0.8  # mean return over the tasks: a curriculum is learned
+LEARNED = 0.5  # a task is learned above this return
+GOOD = 0.8  # a curriculum is learned at this mean return over tasks
 
 
 class Cell(NamedTuple):
-    """The runs of a program, on some tasks."""
+    """The runs of one program on some tasks."""
 
     learned: int  # runs with more than LEARNED on each of the tasks at the end
     runs: int
-    frames: int  # the end
-    stopped: bool  # before it was trained as long as planned
-    good: Estimate  # frames until the mean over the tasks is GOOD: the median over the runs
+    frames: int  # per run, at the end
+    stopped: bool  # before the planned end
+    good: Estimate  # frames until the mean over tasks reaches GOOD; median over runs
 
     @property
     def share(self) -> Estimate:
+        """The share of runs that learned, with its interval."""
         return share(self.learned, self.runs)
 
 
@@ -36,7 +37,7 @@ Row = dict[str, Cell]  # by program
 def measure(
     curves: Curves, tasks: Sequence[str], programs: Sequence[str], frames: float = np.inf
 ) -> Row:
-    """These programs on these tasks, as they stand after so many frames."""
+    """Each program's runs on these tasks (all if empty) after `frames` frames."""
     own = curves.of_tasks(tasks or curves.tasks.tolist())
     end = own.at(frames) + 1
     shown, x = own.smooth()[:end], own.frames[:end]
@@ -51,7 +52,7 @@ def measure(
     return found
 
 
-# which tasks of a curriculum have to be learned where the world of 2018 is taken apart
+# the tasks that count where the world of 2018 is taken apart, by curriculum
 APART = {
     "key-corridor": ("KeyCorridor: S4R3, S5R3, S6R3", HARD),
     "obstructed-maze": ("ObstructedMaze: all but 2Dlhb", FIVE),
@@ -59,8 +60,8 @@ APART = {
 
 
 def apart(found: Found) -> dict[str, dict[str, Row]]:
-    """By curriculum and world: 2018, then without each difference, 2019, then with each. What was
-    not trained has an empty row."""
+    """Rows by curriculum and world: 2018, 2018 without each difference, 2019, 2019 with each. A
+    world that was not trained has an empty row."""
     without = {
         f"-2018-without-{key}": f"2018 with {d.later_words}" for key, d in DIFFERENCES.items()
     }
@@ -95,7 +96,7 @@ SETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def agents(found: Found) -> dict[str, dict[str, Row]]:
-    """By tasks and agent."""
+    """Rows by set of tasks and agent."""
     tables: dict[str, dict[str, Row]] = {}
     for title, (curriculum, tasks) in SETS.items():
         rows = {}

@@ -1,9 +1,9 @@
-"""Figures, tables and verdicts from the curves: as a page, and as Markdown for the documentation.
+"""Write figures, tables and verdicts as a page, and as Markdown for the documentation.
 
-FOLDER/paper.html        one file, works offline
+FOLDER/paper.html        the page: one file, works offline
 FOLDER/interactive.html  the jobs on the page of `mastery report`
-FOLDER/paper.md          its tables
-FOLDER/figures/          its pictures, SVG and PNG
+FOLDER/paper.md          the same text and tables as Markdown
+FOLDER/figures/          the figures, SVG and PNG
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from mastery.paper.statistics import (
 )
 from mastery.simulation.page import PAGE, section
 
-DATA = Path(__file__).parent / "data"  # the curves that ship
-ONE_SIDED = ("target", "sequential")  # these do not train on every task all the time
+DATA = Path(__file__).parent / "data"  # the shipped curves
+ONE_SIDED = ("target", "sequential")  # they do not train on every task all the time
 INTERACTIVE = "interactive.html"
 WORDS = {True: "reproduced", False: "**not** reproduced", None: "open"}
 
@@ -61,7 +61,7 @@ class Table:
 
 
 def _html(cell: str) -> str:
-    """Text with `code` and **bold** in it."""
+    """HTML for text with `code` and **bold**."""
     parts = escape(cell).split("`")
     text = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
     parts = text.split("**")
@@ -70,7 +70,7 @@ def _html(cell: str) -> str:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a paragraph, pictures by name, and a table."""
+    """A heading, a paragraph, figures by name, and a table."""
 
     title: str
     text: str = ""
@@ -79,7 +79,7 @@ class Section:
 
 
 def read_curves(folder: Path, names: Sequence[str] = ()) -> dict[str, Curves]:
-    """The curves that are in a folder, of these jobs or of all."""
+    """Load the curves in a folder, of these jobs or of all."""
     found = {
         name: curves.load(folder / f"{name}.npz")
         for name in PARTS
@@ -91,7 +91,7 @@ def read_curves(folder: Path, names: Sequence[str] = ()) -> dict[str, Curves]:
 
 
 def write_page(found: Found, folder: Path) -> Path:
-    """Everything that can be told from these curves; gives the page's path."""
+    """Write the page from these curves, and return its path."""
     scale = min(float(c.about.get("scale", 1.0)) for c in found.values())
     pictures = draw(found, folder / "figures")
     sections = [
@@ -141,7 +141,7 @@ def _section_html(s: Section, folder: Path) -> str:
 
 
 def draw(found: Found, folder: Path) -> list[str]:
-    """Every figure that these curves allow; gives their names."""
+    """Draw every figure that these curves allow, and return their names."""
     from mastery.paper import figures as f
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -308,7 +308,7 @@ def _millions(time: Estimate, end: int) -> str:
 
 
 def _left_out(found: Found, name: str, shown: Curves) -> str:
-    """What was trained beside a job and cannot be shown with it."""
+    """Name the baselines that cannot be shown because their frames differ from the job's."""
     rest = found.get(f"{name}-baselines")
     if rest is None or set(rest.runs) <= set(shown.runs):
         return ""

@@ -1,8 +1,8 @@
-"""Several of the paper's jobs at the same time, each in a process of its own.
+"""Train several of the paper's jobs at the same time, each in its own process.
 
-Compiling keeps one core busy, and a job of forty runs does not fill a large GPU: so several are
-done sooner at the same time than one after the other. On one GPU they take turns unless NVIDIA's
-Multi-Process Service is there (`nvidia-cuda-mps-control -d`).
+Compiling uses one core, and a job of forty runs does not fill a large GPU, so several jobs finish
+sooner in parallel than one after the other. On one GPU they take turns unless NVIDIA's
+Multi-Process Service is running (`nvidia-cuda-mps-control -d`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mastery.training.job import Job
 from mastery.training.signals import held, interrupts, release
 from mastery.training.train import Outcome, Progress
 
-MEMORY = 0.9  # of a GPU, for all processes
-Say = Callable[[Part, Progress | str], None]  # how a job stands, or a line about it
+MEMORY = 0.9  # share of a GPU's memory for all processes
+Say = Callable[[Part, Progress | str], None]  # receives progress, or a line for the user
 _context = multiprocessing.get_context("spawn")
 
 
 def usual() -> int:
-    """Jobs at the same time where the user does not say."""
+    """The default number of parallel jobs."""
     return 1 if accelerated() else min(cores(), 4)
 
 
@@ -45,10 +45,20 @@ def together(
     elsewhere: bool = False,
     **options: Any,
 ) -> Iterator[tuple[Part, Outcome | str]]:
-    """Each job's outcome when it is there, or what went wrong with it; the others go on.
+    """Train jobs in parallel and yield each outcome, or an error text, as its job stops.
 
-    Ends after so many minutes, or when interrupted, with all that runs then. options: of `train`
-    and `resume`.
+    If one job fails, the others continue. When `minutes` run out or on Ctrl-C, no new job starts
+    and the running ones save and stop.
+
+    Args:
+        parts: The jobs.
+        folder: Holds the run directories.
+        jobs: The most jobs at the same time.
+        say: Called with progress, and with lines for the user.
+        scale: See `Part.job`.
+        minutes: Stop after this many minutes.
+        elsewhere: Resume even on a different device.
+        options: Passed to `train` and `resume`.
     """
     wanted = {part.name: part.job(scale) for part in parts}
     for name, job in wanted.items():
@@ -73,7 +83,7 @@ def together(
                 )
                 with held():
                     running[part.name].start()
-                if interrupted:  # before it could be told, or in the midst of it
+                if interrupted:  # it may have missed the signal while it was starting
                     _pass_on([running[part.name]])
                 continue
             if not running:
@@ -87,8 +97,8 @@ def together(
 
 
 def _order(jobs: Mapping[str, Job]) -> list[str]:
-    """The longest first, so that none is left alone at the end; but on a CPU before them one job of
-    each learner, so that the same program is not compiled twice at the same time."""
+    """The longest first, so that no long job runs alone at the end. But on a CPU, one job per
+    learner goes first, so that no two processes compile the same code at once."""
     longest = sorted(jobs, key=lambda name: _effort(jobs[name]), reverse=True)
     if accelerated():
         return longest
@@ -97,21 +107,21 @@ def _order(jobs: Mapping[str, Job]) -> list[str]:
 
 
 def _effort(job: Job) -> float:
-    """How long a job takes beside the others, roughly."""
-    # an example of addition takes less time than a frame: a fifth where it is scaled down, on a
-    # CPU, and about a half at full size, on an H200
+    """A rough estimate of how long a job takes, relative to others."""
+    # an addition example takes less time than a frame: about a fifth scaled down on a CPU, about
+    # a half at full size on an H200
     each = 0.25 if job.settings.unit == "examples" else 1.0
     return each * len(job.runs) * job.frames
 
 
 class Died(NamedTuple):
-    """A process that came to no outcome."""
+    """A process that ended without an outcome."""
 
     reason: str
 
 
 def _next(events: Any, running: dict[str, Any]) -> tuple[str, Any]:
-    """What a process says, or that it has died; nothing if none does within half a second."""
+    """The next message of a process, or its death; ("", None) after half a second of silence."""
     with contextlib.suppress(queue.Empty):
         name, what = events.get(timeout=0.5)
         return name, what
@@ -125,13 +135,13 @@ def _next(events: Any, running: dict[str, Any]) -> tuple[str, Any]:
 def _work(
     events: Any, part: Part, folder: Path, devices: int, options: dict[str, Any], **given: Any
 ) -> None:
-    """One job, in a process of its own. given: to `run_part`."""
-    os.setsid()  # Ctrl-C reaches the process that began it, which passes it on
+    """Train one job in this child process; `given` is passed to `run_part`."""
+    os.setsid()  # Ctrl-C reaches only the parent, which forwards it
     parent = multiprocessing.parent_process()
 
     def report(progress: Progress) -> None:
         if parent is None or not parent.is_alive():
-            signal.raise_signal(signal.SIGTERM)  # nobody waits any more: save, and stop
+            signal.raise_signal(signal.SIGTERM)  # the parent has gone: save and stop
         else:
             events.put((part.name, progress))
 
@@ -147,7 +157,7 @@ def _work(
 
 
 def _pass_on(processes: Iterable[Any]) -> None:
-    """Ctrl-C and a polite kill go to processes, which save and end."""
+    """Send SIGINT to processes; they save and end."""
     for process in list(processes):
         if process.is_alive():
             os.kill(process.pid, signal.SIGINT)

@@ -1,7 +1,7 @@
-"""Trains the paper's experiments in one folder, or goes on with what was begun there.
+"""Train the paper's experiments in one folder, or resume them.
 
-FOLDER/key-corridor/…        the run directory of each job
-FOLDER/curves/*.npz          what is kept of it
+FOLDER/key-corridor-2018/…   the run directory of each job
+FOLDER/curves/*.npz          its thinned curves
 """
 
 from __future__ import annotations
@@ -30,10 +30,18 @@ def run(
     watch: Callable[[Job], AbstractContextManager[Report]] | None = None,
     **options: Any,
 ) -> Iterator[tuple[Part, Outcome]]:
-    """Job by job; ends after so many minutes, or with the job that was interrupted.
+    """Train or resume jobs one after the other, and yield each outcome.
 
-    elsewhere: go on although the device is another one. watch: gives for each job what its
-    progress is reported to. options: of `train` and `resume`.
+    Stops when `minutes` run out, or after a job that was interrupted.
+
+    Args:
+        parts: The jobs.
+        folder: Holds the run directories.
+        scale: See `Part.job`.
+        minutes: Stop after this many minutes, over all jobs.
+        elsewhere: Resume even on a different device.
+        watch: Opens the progress display of a job.
+        options: Passed to `train` and `resume`.
     """
     wanted = [(part, part.job(scale)) for part in parts]
     for part, job in wanted:
@@ -58,7 +66,7 @@ def run_part(
     elsewhere: bool,
     options: dict[str, Any],
 ) -> Outcome:
-    """One job, from its begin or from where it was stopped; its curves are kept."""
+    """Train or resume one job, then save its curves."""
     directory = folder / part.name
     if (directory / "run.db").exists():
         outcome = resume(directory, elsewhere=elsewhere, minutes=minutes, **options)
@@ -70,14 +78,14 @@ def run_part(
 
 
 def keep(directory: Path, folder: Path, scale: float) -> None:
-    """Write the curves of a job beside the others."""
+    """Save the curves of a job in the folder's `curves`."""
     (folder / "curves").mkdir(exist_ok=True)
     found = curves.from_results(load_results(directory), scale)
     curves.save(found, folder / "curves" / f"{directory.name}.npz")
 
 
 def cores_for(directory: Path, job: Job, share: int) -> int:
-    """Cores for a job whose share they are: as many as before where that number counts."""
+    """Cores for a job: its share, or as many as before if a change would alter its digits."""
     if (directory / "run.db").exists():
         sessions = load_results(directory).sessions
         before = int(sessions[-1].hardware.get("devices", 1)) if sessions else share
@@ -87,7 +95,7 @@ def cores_for(directory: Path, job: Job, share: int) -> int:
 
 
 def check_same(directory: Path, job: Job) -> None:
-    """What is there must be what is wanted: the same job, at the same scale."""
+    """Raise MasteryError if the directory holds a different job or another scale."""
     if not (directory / "run.db").exists():
         return
     there, wanted = read_job(directory).to_dict(), job.to_dict()

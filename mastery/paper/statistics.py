@@ -1,8 +1,8 @@
-"""The statistics of a comparison: few runs, and some of them never get there.
+"""Statistics to compare programs with few runs, some of which never reach the threshold.
 
-Scores are (runs, tasks), or many such tables in one array, (…, runs, tasks). Intervals are of the
-percentile bootstrap with 95 %, in which the runs of each task are drawn anew by themselves
-(stratified), as Agarwal et al. 2021 recommend for few runs.
+Scores are (runs, tasks), or many such tables in one array, (…, runs, tasks). Intervals are 95 %
+percentile bootstrap intervals. The runs of each task are resampled separately (stratified), as
+Agarwal et al. 2021 recommend for few runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DRAWS = 2000
 
 
 class Estimate(NamedTuple):
-    """A number with the interval in which it lies with 95 %."""
+    """An estimate with its 95 % interval."""
 
     value: float
     low: float
@@ -30,7 +30,7 @@ class Estimate(NamedTuple):
 
 
 def interquartile_mean(scores: Floats) -> Floats:
-    """The mean of all scores without the lowest and the highest quarter of them."""
+    """The mean of the scores without the lowest and the highest quarter."""
     ordered = np.sort(scores.reshape(*scores.shape[:-2], -1))
     cut = ordered.shape[-1] // 4
     found: Floats = ordered[..., cut : ordered.shape[-1] - cut].mean(-1)
@@ -38,15 +38,15 @@ def interquartile_mean(scores: Floats) -> Floats:
 
 
 def improvement(ours: Floats, theirs: Floats) -> Floats:
-    """The probability that a run of ours has a higher score than one of theirs, the mean over
-    tasks; a tie counts half."""
+    """The probability of improvement: that a run of ours scores higher than a run of theirs, mean
+    over tasks. A tie counts half."""
     ours, theirs = ours[..., :, None, :], theirs[..., None, :, :]
     found: Floats = ((ours > theirs) + 0.5 * (ours == theirs)).mean((-3, -2, -1))
     return found
 
 
 def interval(statistic: Callable[..., Floats], *scores: Floats, draws: int = DRAWS) -> Estimate:
-    """A statistic of one or several groups of runs, each (runs, tasks)."""
+    """A statistic of one or more groups of runs, each (runs, tasks), with its interval."""
     random = np.random.default_rng(0)
     drawn = []
     for s in scores:
@@ -57,7 +57,7 @@ def interval(statistic: Callable[..., Floats], *scores: Floats, draws: int = DRA
 
 
 def share(count: int, of: int) -> Estimate:
-    """A share of runs, with Wilson's interval."""
+    """The share count / of, with Wilson's interval."""
     z, p = 1.959964, count / of
     middle = (p + z * z / (2 * of)) / (1 + z * z / of)
     half = z / (1 + z * z / of) * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
@@ -65,9 +65,9 @@ def share(count: int, of: int) -> Estimate:
 
 
 def first_time(frames: NDArray[np.int64], values: Floats, threshold: float) -> Floats:
-    """Frames until a curve first reaches a threshold, for each run; infinite if it never does.
+    """The frames until each run's curve first reaches the threshold; infinite if it never does.
 
-    values (points, runs).
+    `values` is (points, runs).
     """
     reached = values >= threshold
     found: Floats = np.where(reached.any(0), frames[reached.argmax(0)], np.inf)
@@ -75,8 +75,8 @@ def first_time(frames: NDArray[np.int64], values: Floats, threshold: float) -> F
 
 
 def median_time(times: Floats) -> Estimate:
-    """The median of times of which some may be infinite: such a run counts as slower than all that
-    got there. With its interval, whose ends may be infinite too."""
+    """The upper median of times, with its interval. Infinite times are allowed and count as the
+    slowest; the median and both ends may be infinite."""
     random = np.random.default_rng(0)
     drawn = times[random.integers(len(times), size=(DRAWS, len(times)))]
     found = np.sort(upper_median(drawn))
@@ -85,8 +85,8 @@ def median_time(times: Floats) -> Estimate:
 
 
 def upper_median(times: Floats) -> Floats:
-    """Of an even number the higher one of the two in the middle: nothing is said that was not
-    seen."""
+    """The median; of an even number the higher of the middle two, so it is always a time that was
+    observed."""
     ordered = np.sort(times, axis=-1)
     found: Floats = ordered[..., times.shape[-1] // 2]
     return found

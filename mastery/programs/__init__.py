@@ -1,19 +1,19 @@
-"""Programs: what to train on next, given the returns so far.
+"""Programs choose what to train on next from the returns so far.
 
     mastery.Teacher(curriculum, mastery.programs.mr(delta=0.8))
 
-In the order data flows:
+Modules, in the order data flows:
 
     progress       returns → learning progress β
     attention      progress and mastery → attention (equation 1)
     graph          sums and minima along the edges (equations 2 and 3)
     distribution   attention → probabilities, and drawing from them
-    program        the three together, as pure functions
+    program        the parts combined, as pure functions
     step           one time-step of teaching
     catalogue      programs by name, and their settings: Recipe
-    named          the same as functions: mr(), gprop_linreg(), …
+    named          one function per named program: mr(), gprop_linreg(), …
     side_by_side   several programs in one `jax.vmap`
-    check          what a program of your own must satisfy
+    check          check_program, for your own programs
     states         a program's state as a tree of arrays
 """
 

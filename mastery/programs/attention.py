@@ -1,11 +1,11 @@
 """Learning progress and mastery -> attention (section 4).
 
-An attention is a family of non-negative numbers, one a task. Each kind of attention is a
-NamedTuple of hyper-parameters with pure functions over arrays:
+Attention is a non-negative number for each task. Each kind of attention is a NamedTuple of
+hyper-parameters with pure functions over arrays:
 
-    init(like)                  -> memory (often none); `like` is an (N,) array of zeros
-    attend(memory, view)        -> attention of each task
-    advance(memory, view, ...)  -> memory after a time-step, for those that learn
+    init(like)                     -> memory (often empty); `like` is an (N,) array of zeros
+    attend(memory, view)           -> attention of each task
+    advance(memory, view, learned) -> memory after a time-step, for kinds that learn
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = Any  # a NumPy or a JAX array
 
 
 class View(NamedTuple):
-    """What an attention may look at."""
+    """The inputs of attention."""
 
     mastery: Array  # (N,): M_c
     progress: Array  # (N,): β_c
@@ -31,7 +31,7 @@ def mastering_rate(mean: Array, minimum: Array, maximum: Array) -> Array:
 
 
 class MasteringRate(NamedTuple):
-    """The attention of the mastering-rate algorithm: eq. 1. Eq. 2 and 3 are the graph's."""
+    """The attention of the mastering-rate algorithm, eq. 1; see the graph for eq. 2 and 3."""
 
     delta: Array
     power: Array  # 0 leaves the first factor out
@@ -44,7 +44,7 @@ class MasteringRate(NamedTuple):
     def attend(self, memory: tuple[()], view: View) -> Array:
         """Eq. 1:  a_c = [(M_{Anc c})^p] [δ (1 − M_c) + (1 − δ) |β̂_c|] [1 − M_{Succ c}],
 
-        with β̂_c = β_c / max_c' |β_c'|, or 0 if that is not possible.
+        with β̂_c = β_c / max_c' |β_c'|, or 0 if that maximum is 0.
         """
         mastery, beta, graph = view
         beta = abs(beta)
@@ -57,7 +57,7 @@ class MasteringRate(NamedTuple):
 
 
 class LearningProgress(NamedTuple):
-    """a_c = |β_c|^exponent. Teacher-Student has exponent 1 (section 2.2)."""
+    """a_c = |β_c|^exponent. Teacher-Student uses exponent 1 (section 2.2)."""
 
     exponent: Array
 
@@ -71,13 +71,13 @@ class LearningProgress(NamedTuple):
 class Exp3S(NamedTuple):
     """The bandit of Graves et al. 2017: a_c = exp(w_c); with gProp, π = (1 − ε) softmax(w) + ε u.
 
-    After a time-step t, with r_c in [−1, 1] the rescaled gain of each task that was seen,
+    After time-step t, with r_c in [−1, 1] the rescaled gain of each seen task,
 
         w_c ← log[(1 − 1/t) exp(w_c + η r̃_c) + 1/(t (N − 1)) Σ_{c'≠c} exp(w_c' + η r̃_c')],
         r̃_c = r_c / π_c where c was seen, 0 elsewhere.
 
-    A gain is rescaled linearly so that the 20th and 80th percentiles of the gains so far go to
-    −1 and 1, and cut there. We take the last K gains of each task; they took a reservoir of all.
+    Gains are rescaled linearly so that the 20th and 80th percentiles of past gains map to −1 and 1,
+    and clipped there. We use the last K gains of each task; they used a reservoir of all gains.
     """
 
     eta: Array
@@ -108,17 +108,17 @@ class Exp3S(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What an attention that learns is told of a time-step, beside the view."""
+    """The further inputs of `advance`: what happened in a time-step."""
 
     t: Array  # () int32: the time-step
     seen: Array  # (N,) bool: the tasks with a return
     probabilities: Array  # (N,): the distribution the tasks were drawn from
     gains: Array  # (K, N) float: the last changes of each task's return
-    n: Array  # (N,) int32: how many of them there are
+    n: Array  # (N,) int32: the number of gains of each task
 
 
 class Constant(NamedTuple):
-    """The same attention all the time: `uniform`, and `target`, the tasks without successors."""
+    """Constant attention: `uniform`, and `target` (the tasks without successors)."""
 
     weights: Array  # (N,)
 
@@ -130,8 +130,10 @@ class Constant(NamedTuple):
 
 
 class Sequential(NamedTuple):
-    """The hand-made program: train on one level of the order, all its tasks alike, and move on to
-    the next for good once each of them has M_c ≥ threshold."""
+    """The hand-made program: equal attention to all tasks of one level of the order.
+
+    Once each of them has M_c ≥ threshold, it moves on to the next level and does not go back.
+    """
 
     threshold: Array
     level: Array  # (N,) int32: the level of each task
@@ -150,11 +152,11 @@ class Sequential(NamedTuple):
 
 
 Attention = MasteringRate | LearningProgress | Exp3S | Constant | Sequential
-LEARNING = (Exp3S, Sequential)  # those that have `advance`
+LEARNING = (Exp3S, Sequential)  # the kinds that have `advance`
 
 
 def _percentiles(gains: Array, n: Array, *shares: float) -> list[Array]:
-    """Percentiles of the gains that are there: of each task, the first n slots."""
+    """Percentiles of all gains; each task has its gains in its first n slots."""
     xp = gains.__array_namespace__()
     K = gains.shape[0]
     held = xp.arange(K)[:, None] < n

@@ -1,7 +1,7 @@
-"""Programs by name: which parts they are made of, and their settings with the paper's defaults.
+"""Programs by name: their parts, and their settings with the paper's defaults.
 
-`Recipe.parse("mr:delta=0.8,window=20")` is what the command line and `Teacher` read; `build` puts
-the parts together for a curriculum.
+The command line and `Teacher` read a program with `Recipe.parse("mr:delta=0.8,window=20")`;
+`Recipe.build` makes the program for a curriculum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mastery.programs.progress import Change, Competence, Naive, Online, Samplin
 
 @dataclass(frozen=True)
 class Setting:
-    """A number that can be set, and what it may be."""
+    """A numeric setting and its allowed values."""
 
     what: str
     low: float
@@ -32,6 +32,7 @@ class Setting:
     whole: bool = False
 
     def check(self, name: str, value: Any) -> float:
+        """Return the value as a number, or raise `ProgramError` if it is not allowed."""
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
@@ -48,7 +49,7 @@ class Setting:
         return int(number) if self.whole else number
 
 
-TINY = 1e-12  # stands for "more than 0"
+TINY = 1e-12  # lower limit of settings that must be greater than 0
 
 SETTINGS = {
     "window": Setting("K, how many of a task's last returns count", 2, 1_000_000, whole=True),
@@ -69,7 +70,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Part:
-    """A choice for one part of a program: how it is made, and its own settings."""
+    """A choice for one part of a program: its constructor, default settings and description."""
 
     make: Callable[..., Any]
     settings: Mapping[str, float]
@@ -129,13 +130,13 @@ PARTS: dict[str, dict[str, Part]] = {
 
 @dataclass(frozen=True)
 class Named:
-    """A program that has a name."""
+    """The parts of a named program."""
 
     progress: str
     attention: str
     distribution: str
     what: str
-    settings: Mapping[str, float] = field(default_factory=dict)  # where the parts' are others
+    settings: Mapping[str, float] = field(default_factory=dict)  # override the parts' defaults
 
 
 PROGRAMS = {
@@ -159,9 +160,12 @@ PROGRAMS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a program is made of, before it meets a curriculum."""
+    """A program's parts and settings, independent of a curriculum.
 
-    name: str  # the named program it starts from
+    Make one with `parse`, or with a function of `mastery.programs`, such as `mr(delta=0.8)`.
+    """
+
+    name: str  # the named program that gives the defaults
     progress: str
     attention: str
     distribution: str
@@ -169,7 +173,20 @@ class Recipe:
 
     @classmethod
     def parse(cls, text: str, **changes: Any) -> Recipe:
-        """`"mr"`, or `"mr:delta=0.8,progress=online"`, or `parse("mr", delta=0.8)`."""
+        """Read a recipe from text.
+
+        Args:
+            text: A program's name, with optional parts and settings: `"mr"` or
+                `"mr:delta=0.8,progress=online"`.
+            **changes: Parts and settings as arguments instead of text.
+
+        Raises:
+            ProgramError: If a name is unknown or a value is not allowed.
+
+        Example:
+            >>> Recipe.parse("mr:delta=0.8") == Recipe.parse("mr", delta=0.8)
+            True
+        """
         if not isinstance(text, str):
             raise ProgramError(f"a program is written as text, such as 'mr', not as {text!r}")
         name, _, rest = text.strip().partition(":")
@@ -204,12 +221,12 @@ class Recipe:
 
     @property
     def full(self) -> str:
-        """The text with every part and setting, so that it stays the same if a default changes."""
+        """The text with all parts and settings; it keeps its meaning if a default changes."""
         parts = {kind: getattr(self, kind) for kind in PARTS}
         return f"{self.name}:" + ",".join(f"{k}={v}" for k, v in {**parts, **self.settings}.items())
 
     def build(self, curriculum: Curriculum) -> Program:
-        """The program for a curriculum."""
+        """Build the program for a curriculum."""
 
         def part(kind: str) -> Any:
             choice = PARTS[kind][getattr(self, kind)]

@@ -1,4 +1,4 @@
-"""check_program(): what a program of your own must satisfy to be taught with."""
+"""check_program() tests whether your own program satisfies the contract of `ProgramLike`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,27 @@ from mastery.programs.states import leaves, rebuild, tree_map
 def check_program(
     program: ProgramLike | Recipe | str, curriculum: Curriculum, *, steps: int = 60, seed: int = 0
 ) -> list[str]:
-    """Raise `ProgramError` with what is wrong, or return what was found to be right.
+    """Test a program on random returns.
 
-    The program is run on random returns, among them time-steps without any return, with all, and
-    with equal ones. Its distribution must be a distribution, its functions must not change what
-    they are given, its state must survive being saved, and a run that goes on from a saved state
-    must be the same run. Where JAX is installed, it must also work under `jit` and `scan`, and
-    agree with NumPy.
+    Some time-steps have no returns, and some have mid-range returns on all tasks. The distribution
+    must be valid, the functions must not change their arguments, the state must survive saving,
+    and a run continued from a saved state must be identical. If JAX is installed, the program must
+    also work under `jit` and `scan`, and agree with NumPy.
+
+    Args:
+        program: Your program; also a `Recipe` or a name.
+        curriculum: The curriculum to test it on.
+        steps: The number of time-steps, at least 2.
+        seed: The seed of the returns and of the noise.
+
+    Returns:
+        The checks that passed, one sentence each.
+
+    Raises:
+        ProgramError: If a check fails; the message says what is wrong.
+
+    Example:
+        >>> check_program(MyProgram(), Curriculum.load("key-corridor"))
     """
     if not isinstance(curriculum, Curriculum):
         raise ProgramError(f"check_program needs a Curriculum to try it on, not {curriculum!r}")
@@ -74,7 +88,7 @@ def _tape(curriculum: Curriculum, steps: int, random: np.random.Generator) -> Ta
     n, low, span = len(curriculum), curriculum.minimum, curriculum.maximum - curriculum.minimum
     tape = []
     for t in range(steps + 1):
-        # whole 64ths of the span, so that float32 and float64 see the same returns
+        # multiples of 1/64 of the span, so that float32 and float64 see the same returns
         returns = low + span * random.integers(-8, 80, n) / 64
         seen = random.random(n) < 0.5
         if t % 7 == 3:
@@ -136,13 +150,13 @@ def _check_jax(program: ProgramLike, tape: Tape, expected: list[Any]) -> None:
         jax.lax.scan(lambda s, step: (program.observe(s, *step), None), start, tuple(steps))
     except ProgramError:
         raise
-    except Exception as error:  # whatever tracing a program of someone else's brings up
+    except Exception as error:  # tracing a user's program may raise anything
         first = str(error).strip().splitlines()[0]
         raise ProgramError(f"it does not run under jax.jit and scan: {first}") from error
 
 
 def check_fits(program: Any, curriculum: Curriculum) -> None:
-    """Raise `ProgramError` if this cannot be a program for the curriculum."""
+    """Raise `ProgramError` if the object cannot be a program for the curriculum."""
     if isinstance(program, type):
         raise ProgramError(f"{program.__name__} is a class; make a program of it first")
     lacking = [f for f in ("init", "observe", "distribution") if not hasattr(program, f)]
@@ -159,7 +173,7 @@ def check_fits(program: Any, curriculum: Curriculum) -> None:
 
 
 def check_state(state: Any) -> None:
-    """Raise `ProgramError` if this cannot be the state of a program."""
+    """Raise `ProgramError` if the object cannot be a program's state."""
     for path, leaf in leaves(state):
         if np.asarray(leaf).dtype.kind not in "biuf":
             raise ProgramError(
@@ -169,7 +183,7 @@ def check_state(state: Any) -> None:
 
 
 def check_distribution(d: Any, n: int) -> NDArray[Any]:
-    """The probabilities as an array of one's own, or `ProgramError` if they are none."""
+    """Return a copy of the probabilities, or raise `ProgramError` if they are invalid."""
     array = np.array(d)
     for wrong, what in (
         (array.dtype.kind not in "biuf", f"is {d!r:.60}, not an array of numbers"),

@@ -1,7 +1,7 @@
-"""Attention -> probabilities: the A2D converters (sections 2.2 and 3), and how to draw from them.
+"""Attention -> probabilities: the A2D converters (sections 2.2 and 3), and drawing tasks.
 
-A converter is a NamedTuple of hyper-parameters that maps an attention (N,) to a distribution (N,).
-`uniforms` (N,) in [0, 1) break the ties of argmax.
+A converter is a NamedTuple of hyper-parameters that maps attention (N,) to a distribution (N,).
+`uniforms` (N,) in [0, 1) break ties of argmax.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Array = Any  # a NumPy or a JAX array
 class Prop(NamedTuple):
     """Δ^gProp(a) = (1 − ε) Δ^Prop(a) + ε u, with Δ^Prop(a)_c = a_c / Σ a_c'. Prop is ε = 0.
 
-    No attention anywhere gives the uniform distribution u.
+    If all attention is 0, the result is the uniform distribution u.
     """
 
     epsilon: Array
@@ -22,14 +22,14 @@ class Prop(NamedTuple):
     def convert(self, a: Array, uniforms: Array) -> Array:
         n, total = a.shape[0], a.sum()
         none = total == 0
-        prop = a / (total + none)  # 0 everywhere if there is no attention anywhere
+        prop = a / (total + none)  # all 0 if all attention is 0
         return (1 - self.epsilon) * prop + (self.epsilon + (1 - self.epsilon) * none) / n
 
 
 class Amax(NamedTuple):
     """Δ^gAmax(a) = (1 − ε) Δ^Amax(a) + ε u, with Δ^Amax(a)_c = 1 for the largest a_c, else 0.
 
-    Amax is ε = 0. One of several largest is chosen at random.
+    Amax is ε = 0. Ties are broken at random.
     """
 
     epsilon: Array
@@ -48,7 +48,7 @@ class Boltzmann(NamedTuple):
 
     def convert(self, a: Array, uniforms: Array) -> Array:
         xp = a.__array_namespace__()
-        e = xp.exp((a - a.max()) / self.temperature)  # the same ratios, and no overflow
+        e = xp.exp((a - a.max()) / self.temperature)  # same ratios, no overflow
         return e / e.sum()
 
 
@@ -56,10 +56,10 @@ Converter = Prop | Amax | Boltzmann
 
 
 def cumulative(probabilities: Array) -> Array:
-    """(N,): running sums that end in exactly 1, and grow only where the probability is not 0."""
+    """(N,): cumulative sums that end in exactly 1 and grow only where the probability is not 0."""
     xp = probabilities.__array_namespace__()
     sums = xp.cumulative_sum(probabilities)
-    if hasattr(sums, "at"):  # JAX adds up in parts, which may go down a little from one to the next
+    if hasattr(sums, "at"):  # JAX sums in parts, so rounding may make the sums decrease slightly
         from jax.lax import cummax
 
         sums = cummax(xp.where(probabilities > 0, sums, 0.0))
@@ -67,15 +67,15 @@ def cumulative(probabilities: Array) -> Array:
 
 
 def draw(cumulative: Array, uniforms: Array) -> Array:
-    """For each uniform in [0, 1), a task; tasks of probability 0 are never drawn."""
+    """Draw one task per uniform in [0, 1); tasks with probability 0 are never drawn."""
     return cumulative.__array_namespace__().searchsorted(cumulative, uniforms, side="right")
 
 
 def allocate(cumulative: Array, n: int, uniform: Array) -> Array:
-    """(N,) integers with sum n and mean n·p_c each (systematic sampling).
+    """(N,) integers with sum n, each with mean n·p_c (systematic sampling).
 
-    n points at equal distance, shifted together by one uniform, fall into the tasks' intervals of
-    the cumulative distribution; so each number is n·p_c rounded down or up.
+    One uniform shifts n equally spaced points together. Each task counts the points in its interval
+    of the cumulative distribution, so its number is n·p_c rounded down or up.
     """
     xp = cumulative.__array_namespace__()
     points = xp.where(cumulative >= 1, float(n), xp.ceil(n * cumulative - uniform))

@@ -1,8 +1,8 @@
 """Sums and minima along the edges of a curriculum, for three tasks or a million.
 
-`Dense` holds matrices: few array operations, any of which can be batched (a run with edges and
-a run without are one `vmap`). `Layered` holds lists of neighbours, level by level: linear in tasks
-and edges. Both are plain data with the same two functions; `make_graph` picks one.
+`Dense` holds matrices: few array operations, all of which can be batched (one `vmap` covers runs
+with and without edges). `Layered` holds lists of neighbours, level by level: its cost is linear in
+tasks and edges. Both are plain data with the same two functions; `make_graph` chooses one.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Dense(NamedTuple):
     """The order of a small curriculum as matrices."""
 
     near: Array  # (2, N, N) bool: [0, c, c'] when c' is an ancestor of c, [1, c, c'] when c → c'
-    none: Array  # (2, N, 1) float: stands for those that are not near: 1, or 0 if none is
-    share: Array  # (N, N): [c, c'] is the part of a_c' that c gets in a'', by eq. 2 and 3
+    none: Array  # (2, N, 1) float: the value of other tasks: 1; in [1], 0 if c has no successor
+    share: Array  # (N, N): [c, c'] is the share of a_c' that c gets in a'', by eq. 2 and 3
 
     def anc_succ(self, mastery: Array) -> tuple[Array, Array]:
-        """M_{Anc c}, the least M_c' over the ancestors c' of c; 1 if c has none (section 4.1).
-        M_{Succ c}, the least M_c' over the successors c' of c; 0 if c has none (eq. 1).
+        """M_{Anc c}, the minimum of M_c' over the ancestors c' of c; 1 if c has none (section 4.1).
+        M_{Succ c}, the minimum of M_c' over the successors c' of c; 0 if c has none (eq. 1).
         """
         least = mastery.__array_namespace__().where(self.near, mastery, self.none).min(axis=-1)
         return least[0], least[1]
@@ -37,9 +37,9 @@ class Dense(NamedTuple):
         a'' = (1 − γ_succ) a' + γ_succ S a'   (eq. 3)
 
         with S[c, c'] = 1 / n_{c'→} where c' → c and P[c, c'] = 1 / n_{→c'} where c → c'.
-        Solved for a'' once and for all when the matrices are made.
+        The linear system is solved once, when the matrices are made.
         """
-        # not `@` under JAX: some devices compute it with fewer digits
+        # not `@` under JAX: some devices compute it with lower precision
         return (self.share * a).sum(axis=-1) if hasattr(a, "at") else self.share @ a
 
 
@@ -70,7 +70,7 @@ class Layered(NamedTuple):
         for tasks, predecessors in self.predecessors:
             found = least[predecessors].min(axis=0)
             m_anc = _put(m_anc, tasks, found)
-            # from here on of the task and its ancestors, for the levels that follow
+            # now the minimum over the task and its ancestors, for the following levels
             least = _put(least, tasks, xp.minimum(mastery[tasks], found))
         return m_anc, m_succ
 
@@ -101,10 +101,16 @@ def make_graph(
     gamma_succ: float = 0.0,
     dense: bool | None = None,
 ) -> Graph:
-    """The order of a curriculum: as matrices when they are faster, or when `dense` says so.
+    """Make the graph of a curriculum: matrices where they are faster, else lists.
 
-    Matrices cost about n² elements, lists about 4000 a level; up to 48 tasks it is always
-    matrices, so that small curricula of different orders can be batched.
+    Matrices cost about n² elements, lists about 4000 per level. Up to 48 tasks the default is
+    always matrices, so that small curricula with different orders can be batched.
+
+    Args:
+        curriculum: The curriculum.
+        gamma_pred: γ_pred, the share of its attention that a task gives to its predecessors.
+        gamma_succ: γ_succ, the share that it gives to its successors.
+        dense: True for matrices, False for lists; by default the faster.
     """
     if dense is None:
         n, levels = len(curriculum), int(curriculum.level[-1]) + 1
@@ -118,7 +124,7 @@ def _dense(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> Dens
     successors = np.zeros((n, n), bool)
     successors[before, after] = True
     ancestors = np.zeros((n, n), bool)
-    for c in range(n):  # in topological order, so that the predecessors are complete
+    for c in range(n):  # in topological order, so the predecessors' rows are complete
         for p in curriculum.predecessors(c):
             ancestors[c] |= ancestors[p]
             ancestors[c, p] = True
@@ -161,9 +167,9 @@ class _Lists:
         self.pad = n
 
     def groups(self, start: int, stop: int) -> list[Neighbours]:
-        """Tasks of like degree together, so that padding never doubles the work by much."""
+        """Group tasks of similar degree, so that padding at most about doubles the work."""
         groups: list[NDArray[np.int64]] = []
-        overhead = 1000  # elements that cost as much as one more group
+        overhead = 1000  # the cost of one more group, in elements
         degree = self.degree[start:stop]
         for bits in range(int(degree.max(initial=0)).bit_length()):  # degrees 2^bits … 2^(bits+1)−1
             inside = start + np.flatnonzero((degree >> bits) == 1)
@@ -183,7 +189,7 @@ class _Lists:
 
 
 def _put(x: Array, index: Array, values: Array) -> Array:
-    """x with x[index] = values; in place under NumPy, for arrays made in the caller."""
+    """x with x[index] = values; in place under NumPy, so the caller must own x."""
     if hasattr(x, "at"):  # JAX
         return x.at[index].set(values)
     x[index] = values

@@ -1,11 +1,7 @@
 """One function for each named program, with its settings as typed keyword arguments.
 
-Each gives a `Recipe`, which a `Teacher`, `simulate` and `Recipe.build` take. The text form of the
-command line and of files is equal: `mr(delta=0.8)` is `Recipe.parse("mr:delta=0.8")`.
-
-Arguments that several programs have: `window` is K, the number of a task's last returns that count;
-`alpha` is the weight of the newest estimate in a moving average; `exponent` is the power that
-learning progress is raised to; `epsilon` is the share of training that is spread evenly.
+Each returns a `Recipe`, which `Teacher` and `simulate` accept. The text form of the command line
+and of files is equivalent: `mr(delta=0.8)` equals `Recipe.parse("mr:delta=0.8")`.
 """
 
 from __future__ import annotations
@@ -25,25 +21,25 @@ def mr(
     progress: str = "linreg",
     distribution: str = "prop",
 ) -> Recipe:
-    """The mastering-rate program: what is learnable but not learned yet (equations 1 to 3).
+    """The mastering-rate program: train on what is learnable but not learned yet (eq. 1 to 3).
 
         a_c = [(M_{Anc c})^p] [δ (1 − M_c) + (1 − δ) |β̂_c|] [1 − M_{Succ c}]
 
-    and then a task gives part of its attention to its predecessors and successors.
+    Then each task gives part of its attention to its predecessors and successors.
 
     Args:
-        delta: δ, the weight of what is not mastered against what is progressing.
-        power: p, how learnable a task must be to get attention; 0 leaves the first factor out.
-        gamma_pred: γ_pred, the part of its attention that a task gives to its predecessors.
-        gamma_succ: γ_succ, the part that it gives to its successors.
-        window: K, the number of a task's last returns that count.
-        unlearned: 0 leaves the second factor out.
-        successors: 0 leaves the third factor out.
+        delta: δ, the weight of missing mastery, 1 − M_c, against learning progress.
+        power: p, how strongly attention depends on learnability; 0 leaves the first factor out.
+        gamma_pred: γ_pred, the share of its attention that a task gives to its predecessors.
+        gamma_succ: γ_succ, the share that it gives to its successors.
+        window: K, the number of most recent returns used per task.
+        unlearned: The weight of the second factor; 0 leaves it out.
+        successors: The weight of the third factor; 0 leaves it out.
         progress: The estimator of β, such as "linreg" or "online".
         distribution: How attention becomes probabilities, such as "prop" or "gamax".
 
     Returns:
-        A recipe. Defaults are those of Willems, Lahlou and Bengio, *Mastering Rate based
+        A recipe. The defaults are those of Willems, Lahlou and Bengio, *Mastering Rate based
         Curriculum Learning*, 2020.
 
     Example:
@@ -64,21 +60,42 @@ def mr(
 
 
 def gprop_linreg(*, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0) -> Recipe:
-    """Teacher-Student as the paper improves it: d_c = (1 − ε) |β_c| / Σ |β| + ε / N, where β_c is
-    the slope of the last K returns (Willems et al. 2020, section 3)."""
+    """The paper's improved Teacher-Student program (Willems et al. 2020, section 3).
+
+    d_c = (1 − ε) |β_c| / Σ |β| + ε / N, where β_c is the slope of the last K returns.
+
+    Args:
+        epsilon: ε, the share of training spread evenly over all tasks.
+        window: K, the number of most recent returns used per task.
+        exponent: The power that |β_c| is raised to.
+    """
     return Recipe.parse("gprop-linreg", epsilon=epsilon, window=window, exponent=exponent)
 
 
 def gamax_linreg(*, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0) -> Recipe:
-    """The task with the largest |β_c|, the slope of its last K returns; ε of training is spread
-    evenly (Willems et al. 2020, section 3)."""
+    """Choose the task with the largest |β_c|, where β_c is the slope of its last K returns
+    (Willems et al. 2020, section 3).
+
+    Args:
+        epsilon: ε, the share of training spread evenly over all tasks.
+        window: K, the number of most recent returns used per task.
+        exponent: The power that |β_c| is raised to.
+    """
     return Recipe.parse("gamax-linreg", epsilon=epsilon, window=window, exponent=exponent)
 
 
 def gamax_window(
     *, alpha: float = 0.1, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0
 ) -> Recipe:
-    """The task with the largest moving average of that slope (Matiisen et al. 2017, Window)."""
+    """Choose the task with the largest |β_c|, where β_c is a moving average of the slope of its
+    last K returns (Matiisen et al. 2017, Window).
+
+    Args:
+        alpha: α, the weight of the newest slope in the moving average.
+        epsilon: ε, the share of training spread evenly over all tasks.
+        window: K, the number of most recent returns used per task.
+        exponent: The power that |β_c| is raised to.
+    """
     return Recipe.parse(
         "gamax-window", alpha=alpha, epsilon=epsilon, window=window, exponent=exponent
     )
@@ -87,8 +104,15 @@ def gamax_window(
 def gamax_online(
     *, alpha: float = 0.1, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0
 ) -> Recipe:
-    """The task with the largest moving average of changes, β ← α (r_t − r_{t−1}) + (1 − α) β
-    (Matiisen et al. 2017, Online)."""
+    """Choose the task with the largest |β_c|, where β_c is a moving average of the changes of its
+    return, β ← α (r_t − r_{t−1}) + (1 − α) β (Matiisen et al. 2017, Online).
+
+    Args:
+        alpha: α, the weight of the newest change in the moving average.
+        epsilon: ε, the share of training spread evenly over all tasks.
+        window: K, the number of most recent returns used per task.
+        exponent: The power that |β_c| is raised to.
+    """
     return Recipe.parse(
         "gamax-online", alpha=alpha, epsilon=epsilon, window=window, exponent=exponent
     )
@@ -97,14 +121,26 @@ def gamax_online(
 def naive(
     *, alpha: float = 0.1, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0
 ) -> Recipe:
-    """One task for K time-steps, then the slope of its returns in them (Matiisen et al. 2017,
-    Naive)."""
+    """Train on one task for K time-steps, then update its β_c with the slope of its returns in
+    them (Matiisen et al. 2017, Naive).
+
+    Args:
+        alpha: α, the weight of the newest slope in the moving average.
+        epsilon: ε, the share of training spread evenly over all tasks.
+        window: K, the number of time-steps per task, and of most recent returns used.
+        exponent: The power that |β_c| is raised to.
+    """
     return Recipe.parse("naive", alpha=alpha, epsilon=epsilon, window=window, exponent=exponent)
 
 
 def sampling(*, window: int = 10, exponent: float = 1.0) -> Recipe:
-    """The task with the largest of one of its last K changes, drawn at random (Matiisen et al.
-    2017, Sampling)."""
+    """Draw one of the last K changes of each task's return, and choose the task with the largest
+    absolute change (Matiisen et al. 2017, Sampling).
+
+    Args:
+        window: K, the number of most recent changes used per task.
+        exponent: The power that the absolute change is raised to.
+    """
     return Recipe.parse("sampling", window=window, exponent=exponent)
 
 
@@ -112,34 +148,65 @@ def boltzmann_window(
     *, alpha: float = 0.1, temperature: float = 4e-4, window: int = 10, exponent: float = 1.0
 ) -> Recipe:
     """d_c = exp(|β_c| / τ) / Σ exp(|β| / τ), where β_c is a moving average of slopes (Matiisen et
-    al. 2017; τ, `temperature`, as in the paper's code)."""
+    al. 2017).
+
+    Args:
+        alpha: α, the weight of the newest slope in the moving average.
+        temperature: τ; a higher one spreads training more evenly. The default is that of the
+            paper's code.
+        window: K, the number of most recent returns used per task.
+        exponent: The power that |β_c| is raised to.
+    """
     return Recipe.parse(
         "boltzmann-window", alpha=alpha, temperature=temperature, window=window, exponent=exponent
     )
 
 
 def exp3s(*, eta: float = 0.001, epsilon: float = 0.05, window: int = 10) -> Recipe:
-    """The bandit Exp3.S on changes of the return, with step size η (Graves et al. 2017)."""
+    """The bandit Exp3.S on changes of the return (Graves et al. 2017).
+
+    Args:
+        eta: η, the step size.
+        epsilon: ε, the share of training spread evenly over all tasks.
+        window: K, the number of most recent changes used per task.
+    """
     return Recipe.parse("exp3s", eta=eta, epsilon=epsilon, window=window)
 
 
 def competence(*, window: int = 10, exponent: float = 1.0) -> Recipe:
-    """In proportion to the newer half of the last K returns less the older half (Fournier et al.
-    2018)."""
+    """Choose tasks in proportion to |β_c|, where β_c is the mean of the newer half of the last K
+    returns minus the mean of the older half (Fournier et al. 2018).
+
+    Args:
+        window: K, the number of most recent returns used per task.
+        exponent: The power that |β_c| is raised to.
+    """
     return Recipe.parse("competence", window=window, exponent=exponent)
 
 
 def uniform(*, window: int = 10) -> Recipe:
-    """A baseline: all tasks alike. `window` only counts for the mastery that is shown."""
+    """Baseline: all tasks with equal probability.
+
+    Args:
+        window: K, the number of returns in the reported mastery; it does not affect training.
+    """
     return Recipe.parse("uniform", window=window)
 
 
 def target(*, window: int = 10) -> Recipe:
-    """A baseline: only tasks without successors."""
+    """Baseline: only tasks without successors.
+
+    Args:
+        window: K, the number of returns in the reported mastery; it does not affect training.
+    """
     return Recipe.parse("target", window=window)
 
 
 def sequential(*, threshold: float = 0.9, window: int = 10) -> Recipe:
-    """A baseline made by hand: one level of the order at a time; the next one once every task of it
-    has a mastery of `threshold`."""
+    """Hand-made baseline: one level of the order at a time.
+
+    Args:
+        threshold: Move on to the next level once every task of this one has this mastery.
+        window: K, the number of most recent returns used per task.
+    """
     return Recipe.parse("sequential", threshold=threshold, window=window)

@@ -1,14 +1,14 @@
-"""Program = distribution ∘ attention ∘ progress: what to train on, given the returns so far.
+"""Program = distribution ∘ attention ∘ progress: choose what to train on from the returns so far.
 
 A program is three pure functions over arrays:
 
     init(noise)                             -> state
-    observe(state, returns, seen, noise)    -> state after one more time-step
+    observe(state, returns, seen, noise)    -> state after one time-step
     distribution(state)                     -> probabilities (N,)
 
-`noise` (3, N) holds uniforms in [0, 1), fresh at each time-step; it also says which kind of array
-is wanted, NumPy's or JAX's. `Program` and `State` are NamedTuples of arrays and numbers, so they go
-through `jax.jit`, `jax.vmap` (over hyper-parameters, graphs, seeds) and `jax.lax.scan` as they are.
+`noise` (3, N) holds uniforms in [0, 1), fresh at each time-step; its type also selects NumPy or JAX
+arrays. `Program` and `State` are NamedTuples of arrays and numbers, so they work directly with
+`jax.jit`, `jax.vmap` (over hyper-parameters, graphs, seeds) and `jax.lax.scan`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,39 @@ from mastery.programs.progress import Estimator, History, Naive, Sampling
 from mastery.programs.states import tree_map
 
 Array = Any  # a NumPy or a JAX array
-BLOCK = 8192  # tasks that are updated together, so that they stay in the processor's cache
+BLOCK = 8192  # tasks updated together, so that their data stays in the CPU cache
 
 
 class ProgramLike(Protocol):
-    """What a program of your own must have; `check_program` tells whether it is right."""
+    """The interface of your own programs; `check_program` tests an implementation.
 
-    def init(self, noise: Array) -> Any: ...
+    All functions are pure: they do not change their arguments, the state holds all memory, and
+    `noise` (3, N), uniforms in [0, 1), is the only source of randomness. A state is made of named
+    tuples, tuples, lists and dicts of arrays of numbers.
+    """
 
-    def observe(self, state: Any, returns: Array, seen: Array, noise: Array) -> Any: ...
+    def init(self, noise: Array) -> Any:
+        """Return the state before the first time-step."""
+        ...
 
-    def distribution(self, state: Any) -> Array: ...
+    def observe(self, state: Any, returns: Array, seen: Array, noise: Array) -> Any:
+        """Return the state after one time-step.
+
+        Args:
+            state: The state before it.
+            returns: (N,) The mean return of each task; ignore it where `seen` is false.
+            seen: (N,) bool, the tasks with a return.
+            noise: (3, N) Fresh uniforms in [0, 1).
+        """
+        ...
+
+    def distribution(self, state: Any) -> Array:
+        """Return the probability of each task (N,): non-negative, with sum 1."""
+        ...
 
 
 class Tasks(NamedTuple):
-    """What is remembered of each task by itself; tasks are the last axis of every array."""
+    """The memory of each task on its own; tasks are the last axis of every array."""
 
     history: History
     mean: Array  # (N,): r̄_c, the running mean return, in [m̄_c, M̄_c]
@@ -46,7 +64,7 @@ class Tasks(NamedTuple):
     progress: Array  # (N,) or (K, N): the estimator's memory
 
     def take(self, tasks: Any) -> Tasks:
-        """Some tasks, or with a number one of them; the rings are copies."""
+        """Select some tasks, or a single one by its number; the rings are copied."""
         returns, times, count = self.history
         history = History(returns[:, tasks].copy(), times[:, tasks].copy(), count[tasks])
         return Tasks(history, *(x[..., tasks] for x in self[1:]))
@@ -58,10 +76,10 @@ class Tasks(NamedTuple):
 class State(NamedTuple):
     """Everything a program knows at a time-step."""
 
-    t: Array  # () int32: how many time-steps have been observed
+    t: Array  # () int32: the number of time-steps observed
     tasks: Tasks
     attention: Any  # the attention's memory, if it has one
-    held: Array  # () int32: the task that is trained on for K steps, if the estimator wants it
+    held: Array  # () int32: the task to train on for K steps (Naive only)
     noise: Array  # (3, N) uniforms of this time-step: estimator, ties, task to hold; or (0, N)
 
 
@@ -77,38 +95,43 @@ class Factors(NamedTuple):
 
 
 def _blocks(tasks: Any, returns: Any, n: int) -> list[tuple[Any, Any]]:
-    """Positions and returns in parts that fit the processor's cache."""
+    """Split positions and returns into parts that fit in the CPU cache."""
     if not getattr(tasks, "ndim", 0):
         return [(tasks, returns)]
     parts = [slice(i, i + BLOCK) for i in range(0, len(tasks), BLOCK)]
     if len(tasks) < n:
         return [(tasks[part], returns[part]) for part in parts]
-    ordered = returns.copy()  # all tasks, so that slices can take the place of positions
+    ordered = returns.copy()  # all tasks are given, so slices can replace positions
     ordered[tasks] = returns
     return [(part, ordered[part]) for part in parts]
 
 
 class Program(NamedTuple):
-    """A program over a curriculum; `Recipe` makes one from names and settings."""
+    """A program for one curriculum; `Recipe.build` makes one from names and settings."""
 
     progress: Estimator
     attention: Attention
     converter: Converter
-    window: Array  # () int: K; at most the number of slots that `init` made
+    window: Array  # () int: K, at most the `slots` of `init`
     minimum: Array  # (N,): m̂_c
     maximum: Array  # (N,): M̂_c
     graph: Graph
 
     @property
     def random(self) -> bool:
-        """Whether noise makes any difference."""
+        """Whether the program uses noise."""
         return isinstance(self.progress, (Sampling, Naive)) or isinstance(self.converter, Amax)
 
     def init(self, noise: Array, slots: int | None = None) -> State:
-        """The state before anything was observed.
+        """Return the state before the first time-step.
 
-        slots: room for returns of each task, K by default. Give it when K is not a plain number,
-        as in a `vmap` over programs with different windows.
+        Args:
+            noise: (3, N) Uniforms in [0, 1).
+            slots: The number of returns to store per task, by default K. Needed when K is not a
+                plain number, as in a `vmap` over programs with different windows.
+
+        Raises:
+            ProgramError: If there are fewer slots than K.
         """
         xp = noise.__array_namespace__()
         if slots is not None and isinstance(self.window, int) and slots < self.window:
@@ -118,7 +141,7 @@ class Program(NamedTuple):
         count = zeros.astype(xp.int32)
         history = History(empty, xp.zeros_like(empty, dtype=xp.int32), count)
         low, high = zeros + self.minimum, zeros + self.maximum
-        # float32 may not tell them apart, and M_c divides by their difference
+        # they may be equal in float32, and M_c divides by their difference
         high = xp.where(high > low, high, low + (1 + abs(low)) * 1e-6)
         tasks = Tasks(history, low + 0.0, low, high, self.progress.init(history))
         state = State(
@@ -131,7 +154,14 @@ class Program(NamedTuple):
         return self._hold(state, True)
 
     def observe(self, state: State, returns: Array, seen: Array, noise: Array) -> State:
-        """One time-step: `returns` (N,) of the tasks where `seen` (N,) is true."""
+        """Return the state after one time-step.
+
+        Args:
+            state: The state before it.
+            returns: (N,) The mean return of each task; ignored where `seen` is false.
+            seen: (N,) bool, the tasks with a return.
+            noise: (3, N) Fresh uniforms in [0, 1).
+        """
         xp = state.tasks.mean.__array_namespace__()
         tasks, t = state.tasks, state.t + 1
         written = tasks._replace(history=tasks.history.write(returns, t, self.window))
@@ -140,11 +170,16 @@ class Program(NamedTuple):
         return self.advance(state, tasks, seen, noise)
 
     def observe_in_place(self, state: State, tasks: Any, returns: Any, noise: Array) -> State:
-        """The same for some tasks only, by their positions, each once (or one, by its number).
+        """Do the same as `observe` for some tasks only, overwriting the arrays of `state.tasks`.
 
-        The arrays of `state.tasks` are written over: NumPy only, for a state one owns. Tasks are
-        independent of each other here, so the others need not be touched. Nothing is written
-        before everything is computed.
+        NumPy only, and only for a state the caller owns. Tasks are independent here, so the other
+        tasks stay untouched. All results are computed before any is written.
+
+        Args:
+            state: The state before the time-step; overwritten.
+            tasks: The positions of the seen tasks, each once; or a single position.
+            returns: Their mean returns; or a single return.
+            noise: (3, N) Fresh uniforms in [0, 1).
         """
         t, old = state.t + 1, state.tasks
         seen = None
@@ -162,12 +197,12 @@ class Program(NamedTuple):
         return self.advance(state, old, seen, noise)
 
     def record(self, tasks: Tasks, t: Array) -> Tasks:
-        """What follows for each task by itself from a return that is in its history.
+        """Update each task on its own after a new return is in its history.
 
             r̄_c = (r_{t_1} + … + r_{t_K}) / K,  m̄_c = min(r̄_c, m̄_c),  M̄_c = max(r̄_c, M̄_c)
 
-        (section 4.1). With fewer than K returns r̄ is the mean of those there are, cut to
-        [m̄, M̄], which therefore stand still.
+        (section 4.1). With fewer than K returns, r̄ is the mean of the available ones, clipped to
+        [m̄, M̄], so m̄ and M̄ do not change.
         """
         history, _, low, high, memory = tasks
         xp = low.__array_namespace__()
@@ -178,7 +213,7 @@ class Program(NamedTuple):
         return Tasks(history, mean, xp.minimum(mean, low), xp.maximum(mean, high), memory)
 
     def advance(self, state: State, tasks: Tasks, seen: Array, noise: Array) -> State:
-        """The part of `observe` that concerns all tasks together."""
+        """Do the part of `observe` that concerns all tasks together."""
         t = state.t + 1
         noise = noise if self.random else state.noise
         new = State(t, tasks, state.attention, state.held, noise)
@@ -191,6 +226,7 @@ class Program(NamedTuple):
         return self._hold(new, t % self.window == 0)
 
     def view(self, state: State) -> View:
+        """Mastery and learning progress, the inputs of attention."""
         history, mean, low, high, memory = state.tasks
         uniforms = state.noise[0] if self.random else mean
         beta = self.progress.estimate(memory, history, uniforms, self.window)
@@ -205,7 +241,7 @@ class Program(NamedTuple):
         return self._converted(state)
 
     def factors(self, state: State) -> Factors:
-        """The distribution with everything that led to it."""
+        """The distribution and all values it is computed from."""
         view = self.view(state)
         a = self.attention.attend(state.attention, view)
         return Factors(
@@ -222,8 +258,7 @@ class Program(NamedTuple):
         return self.converter.convert(a, state.noise[1] if self.random else a)
 
     def _hold(self, state: State, over: Array) -> State:
-        """Naive only. When K time-steps are over: close the books on the held task, and draw the
-        next one."""
+        """Naive only: after K time-steps, update β of the held task and draw the next task."""
         if not isinstance(self.progress, Naive):
             return state
         xp = state.tasks.mean.__array_namespace__()

@@ -1,15 +1,15 @@
 """Returns -> learning progress β (sections 2.2 and 3).
 
-A task's past is kept by itself, so all of this is element-wise over tasks, the last axis of every
-array, and written for tasks that have just got a return: who calls it takes only the tasks that
-were seen (or keeps the old values of the others). Arrays are NumPy's or JAX's. An estimator is a
+Each task has its own history, so all functions are element-wise over tasks, the last axis of every
+array. They assume that every task has just received a return: the caller passes only the seen
+tasks, or keeps the old values of the others. Arrays are NumPy's or JAX's. An estimator is a
 NamedTuple of hyper-parameters with three pure functions:
 
     init(history)                           -> memory
     observe(memory, history, n, t, K)       -> memory, once the return of time-step t is in history
-    estimate(memory, history, uniforms, K)  -> β, one number a task
+    estimate(memory, history, uniforms, K)  -> β, one number per task
 
-with n (N,) the number of returns that history holds of each task.
+where n (N,) is the number of returns that the history holds for each task.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Array = Any  # a NumPy or a JAX array
 
 
 class History(NamedTuple):
-    """The last K ≥ 2 returns of each task: a ring, so that a return is one write."""
+    """The last K ≥ 2 returns of each task, as a ring buffer: a new return is one write."""
 
     returns: Array  # (K, N) float: r_{t_1}, …, r_{t_K}, not in order; 0 where empty
     times: Array  # (K, N) int32: t_1, …, t_K; 0 where empty
-    count: Array  # (N,) int32: how many returns there have been
+    count: Array  # (N,) int32: the number of returns so far
 
     def write(self, returns: Array, t: Array, K: Array) -> History:
-        """One more return for every task."""
+        """Add one return for every task."""
         xp = self.returns.__array_namespace__()
         here = _slots(self.returns) == self.count % K
         return History(
@@ -37,7 +37,7 @@ class History(NamedTuple):
         )
 
     def write_over(self, returns: Any, t: Array, K: int) -> History:
-        """The same, over its own rings: faster; NumPy only, and only for one's own copy."""
+        """Like `write`, but in place and faster. NumPy only, for a history the caller owns."""
         slot = self.count % K
         at = slot if self.returns.ndim == 1 else (slot, np.arange(len(slot)))
         self.returns[at] = returns
@@ -45,12 +45,12 @@ class History(NamedTuple):
         return History(self.returns, self.times, self.count + 1)
 
     def size(self, K: Array) -> Array:
-        """(N,) float: how many returns are held."""
+        """(N,) float: the number of returns in the ring."""
         xp = self.count.__array_namespace__()
         return xp.minimum(self.count, K).astype(self.returns.dtype)
 
     def change(self, K: Array) -> Array:
-        """(N,): the last return less the one before it; 0 with fewer than two."""
+        """(N,): the last return minus the one before it; 0 with fewer than two returns."""
         last, before = (_pick(self.returns, (self.count - i) % K) for i in (1, 2))
         return (last - before) * (self.count > 1)
 
@@ -58,11 +58,11 @@ class History(NamedTuple):
 def slope(history: History, t: Array, held: Array, n: Array) -> Array:
     """β^Linreg, the slope of the linear regression of (t_1, r_{t_1}), …, (t_K, r_{t_K}).
 
-        β = Σ (t_i − t̄)(r_i − r̄) / Σ (t_i − t̄)²      over the n ≥ 1 slots that are `held`;
+        β = Σ (t_i − t̄)(r_i − r̄) / Σ (t_i − t̄)²      over the n ≥ 1 slots where `held` is 1
 
-    0 with fewer than two time-steps. Times are taken relative to t and times n, so that they stay
-    whole numbers, and returns relative to one of them: a late t costs no digits, and equal returns
-    give exactly 0, which matters since eq. 1 divides by the largest |β|.
+    and 0 with fewer than two time-steps. Times are relative to t and multiplied by n, so that they
+    stay integers; returns are relative to one of them. A large t therefore costs no precision, and
+    equal returns give exactly 0, which matters since eq. 1 divides by the largest |β|.
     """
     xp = history.returns.__array_namespace__()
     x = (history.times - t) * held
@@ -72,7 +72,7 @@ def slope(history: History, t: Array, held: Array, n: Array) -> Array:
 
 
 class Window(NamedTuple):
-    """β_c ← α β_c^Linreg + (1 − α) β_c, when c was seen (section 2.2). Linreg is α = 1."""
+    """β_c ← α β_c^Linreg + (1 − α) β_c when c is seen (section 2.2). Linreg is α = 1."""
 
     alpha: Array
 
@@ -88,7 +88,10 @@ class Window(NamedTuple):
 
 
 class Online(NamedTuple):
-    """β_c ← α (r_t^c − r_{t'}^c) + (1 − α) β_c, with t' when c was seen before; 0 until then."""
+    """β_c ← α (r_t^c − r_{t'}^c) + (1 − α) β_c, where t' is the previous time c was seen.
+
+    β_c is 0 until c has been seen twice.
+    """
 
     alpha: Array
 
@@ -103,9 +106,9 @@ class Online(NamedTuple):
 
 
 class Naive(NamedTuple):
-    """Train on one task for K time-steps, then β_c ← α β_c^Linreg + (1 − α) β_c over those.
+    """Train on one task for K time-steps, then β_c ← α β_c^Linreg + (1 − α) β_c over them.
 
-    The program draws and holds the task, and calls `close` when its K time-steps are over.
+    The program draws and holds the task, and calls `close` after its K time-steps.
     """
 
     alpha: Array
@@ -117,6 +120,7 @@ class Naive(NamedTuple):
         return beta
 
     def close(self, beta: Array, history: History, task: Array, t: Array, K: Array) -> Array:
+        """Update β of the held task with its returns of the last K time-steps."""
         xp = beta.__array_namespace__()
         block = (_slots(history.returns) < history.size(K)) & (history.times > t - K)
         block = block.astype(beta.dtype)
@@ -129,7 +133,7 @@ class Naive(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """β_c is drawn from the last K changes of the return, r_{t_i} − r_{t_{i−1}}; 1 before any."""
+    """β_c is drawn from the last K changes of the return, r_{t_i} − r_{t_{i−1}}; 1 without any."""
 
     def init(self, history: History) -> Array:
         return history.returns * 0.0
@@ -154,12 +158,15 @@ class Change(NamedTuple):
         return _write_change(changes, history, K)
 
     def estimate(self, changes: Array, history: History, uniforms: Array, K: Array) -> Array:
-        return _pick(changes, (history.count - 2) % K)  # still 0 before two returns
+        return _pick(changes, (history.count - 2) % K)  # 0 with fewer than two returns
 
 
 class Competence(NamedTuple):
-    """Competence progress (Fournier et al. 2018): the mean of the newer half of the last K
-    returns less the mean of the older half. An odd one out, the oldest, is left out."""
+    """Competence progress (Fournier et al. 2018).
+
+    β_c is the mean of the newer half of the last K returns minus the mean of the older half. If
+    their number is odd, the oldest return is left out.
+    """
 
     def init(self, history: History) -> Array:
         return history.returns[0] * 0.0
@@ -169,9 +176,8 @@ class Competence(NamedTuple):
         age = (history.count - 1 - _slots(history.returns)) % K
         half = n // 2
         sign = xp.where(age < half, 1.0, xp.where(age < 2 * half, -1.0, 0.0))
-        change = sign * (
-            history.returns - history.returns[0]
-        )  # relative to one: equal gives exactly 0
+        # relative to one return, so that equal returns give exactly 0
+        change = sign * (history.returns - history.returns[0])
         return (change * (_slots(change) < K)).sum(axis=0) / xp.maximum(half, 1)
 
     def estimate(self, beta: Array, history: History, uniforms: Array, K: Array) -> Array:
@@ -182,24 +188,24 @@ Estimator = Window | Online | Naive | Sampling | Change | Competence
 
 
 def _slots(ring: Array) -> Array:
-    """(K, 1): the positions in a ring; (K,) in the ring of a single task."""
+    """The slot numbers of a ring: (K, 1), or (K,) for the ring of a single task."""
     slots = ring.__array_namespace__().arange(ring.shape[0])
     return slots[:, None] if ring.ndim > 1 else slots
 
 
 def _dot(x: Array, y: Array) -> Array:
-    """(N,): Σ x y over the slots. For one task under NumPy as a dot product, which is faster."""
+    """(N,): Σ x y over the slots; for one task under NumPy a dot product, which is faster."""
     return x @ y if x.ndim == 1 and isinstance(x, np.ndarray) else (x * y).sum(axis=0)
 
 
 def _pick(ring: Array, slot: Array) -> Array:
-    """(N,): from each task's ring, what stands in its slot."""
+    """(N,): the value in the given slot of each task's ring."""
     xp = ring.__array_namespace__()
     return xp.where(_slots(ring) == slot, ring, 0.0).sum(axis=0)
 
 
 def _write_change(changes: Array, history: History, K: Array) -> Array:
-    """The ring of changes with the last one written, if there is one."""
+    """Write the last change, if there is one, to the ring of changes."""
     xp = changes.__array_namespace__()
     here = (_slots(changes) == (history.count - 2) % K) & (history.count > 1)
     return xp.where(here, history.change(K), changes)

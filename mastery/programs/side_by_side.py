@@ -1,8 +1,8 @@
-"""One of several programs, by number: so that runs with different programs are one `jax.vmap`.
+"""Run several programs in one `jax.vmap`; each run selects its program by number.
 
-A `vmap` needs the same functions in every run. Programs of the same parts differ in numbers only
-and are stacked; for each further kind of program every run carries a state, and takes the
-distribution of its own. These states are small, and so is the waste.
+A `vmap` needs the same functions in every run. Programs with the same parts differ only in numbers
+and are stacked. If there are several kinds, every run carries a state for each kind, and uses the
+distribution of its own program. The states are small, so little is wasted.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ Array = Any  # a NumPy or a JAX array
 
 
 class Switch(NamedTuple):
-    """A program that is one of several; all see the same returns."""
+    """Several programs that observe the same returns; one is selected.
 
-    which: Array  # () int: the one that counts
+    It has the interface of a program.
+    """
+
+    which: Array  # () int: the selected program
     programs: tuple[Program, ...]
 
     def init(self, noise: Array, slots: int | None = None) -> tuple[State, ...]:
@@ -38,12 +41,12 @@ class Switch(NamedTuple):
         return self._own([p.distribution(s) for p, s in zip(self.programs, state, strict=True)])
 
     def mastery(self, state: tuple[State, ...]) -> Array:
-        """M_c of each task, by the window of the program that counts."""
+        """M_c of each task, with the window of the selected program."""
         tasks = [s.tasks for s in state]
         return self._own([mastering_rate(t.mean, t.minimum, t.maximum) for t in tasks])
 
     def progress(self, state: tuple[State, ...]) -> Array:
-        """β_c of each task, as the program that counts estimates it."""
+        """β_c of each task, as estimated by the selected program."""
         pairs = zip(self.programs, state, strict=True)
         return self._own([program.view(s).progress for program, s in pairs])
 
@@ -54,7 +57,7 @@ class Switch(NamedTuple):
 
 
 def stack(programs: Sequence[Program]) -> Switch:
-    """One switch for each of these programs, side by side: every array has a leading axis."""
+    """Stack programs for a `vmap`: one switch per program, along the first axis of every array."""
     kinds: dict[Any, Program] = {}
     for program in programs:
         kinds.setdefault(_kind(program), program)
@@ -68,6 +71,6 @@ def stack(programs: Sequence[Program]) -> Switch:
 
 
 def _kind(program: Program) -> Any:
-    """What must be equal for two programs to be stacked."""
+    """What two programs must have in common to be stacked: part types and array shapes."""
     types = (type(program.progress), type(program.attention), type(program.converter))
     return types, tuple((path, np.shape(leaf)) for path, leaf in leaves(program))

@@ -1,6 +1,6 @@
 """States as trees: named tuples, tuples, lists and dicts, with arrays and numbers as leaves.
 
-What `jax.tree` does, for a package that needs NumPy only.
+This does what `jax.tree` does, but needs only NumPy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """The same tree with f applied to each leaf (and to the leaves of other trees beside it)."""
+    """Apply f to each leaf, and to the matching leaves of further trees; keep the structure."""
     if isinstance(tree, dict):
         return {key: tree_map(f, value, *(r[key] for r in rest)) for key, value in tree.items()}
     if isinstance(tree, tuple | list):
@@ -22,7 +22,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Each leaf with its path, such as `tasks.history.returns`."""
+    """Yield each leaf with its path, such as `tasks.history.returns`."""
     named: Iterable[tuple[Any, Any]]
     if isinstance(tree, dict):
         named = tree.items()
@@ -38,7 +38,15 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def rebuild(like: Any, values: dict[str, Any]) -> Any:
-    """A tree of the shape of `like` with the given leaves; they must match in shape and dtype."""
+    """Build a tree with the structure of `like` from the given leaves.
+
+    Args:
+        like: A tree whose leaves have the expected shapes and dtypes.
+        values: The new leaves by path.
+
+    Raises:
+        KeyError: If a leaf is missing, unknown, or of another shape or dtype.
+    """
     remaining = dict(values)
 
     def take(path: str, leaf: Any) -> Any:

@@ -1,8 +1,10 @@
-"""The run directory: everything that is kept of a training job. Reading it needs no JAX.
+"""The run directory: all files of a training job. Reading it needs no JAX.
 
-store         metrics, checkpoints, and who is using it
-database      run.db, to read from
+store         writes metrics and checkpoints, and locks the directory
+database      reads run.db
+metrics       what a loop reports: metrics of a chunk, and evaluations
+machine       hardware and package versions
 results       the curves as arrays, and a list of jobs
-export        as CSV, as Parquet, or as event files
-event_files   TensorBoard's format
+export        curves as CSV, Parquet or TensorBoard event files
+event_files   TensorBoard's file format
 """

@@ -1,6 +1,6 @@
-"""run.db, to read from: without JAX, and while a job is training.
+"""Read run.db, without JAX, also while a job is training.
 
-`mastery.rundir.store` writes it, and has its tables.
+`mastery.rundir.store` defines its tables and writes it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,25 @@ from numpy.typing import NDArray
 from mastery.errors import CheckpointError, MasteryError
 
 FORMAT = 3
-READABLE = (2, 3)  # 2 has no learning progress
+READABLE = (2, 3)  # format 2 has no learning progress
 
 
 @contextlib.contextmanager
 def open_database(directory: Path) -> Iterator[sqlite3.Connection]:
-    """The database of a run directory as it is at this instant.
+    """Open a snapshot of a run directory's database for reading.
 
-    What goes wrong inside, because it is not as it should be, is an error that names the file.
+    Read errors inside the block are re-raised with the file's name.
+
+    Raises:
+        MasteryError: If there is no run.db in the directory.
+        CheckpointError: If run.db cannot be read.
     """
     path = directory / "run.db"
     if not path.is_file():
         raise MasteryError(f"{directory} is not a run directory: there is no run.db in it")
     try:
         with contextlib.closing(_connect(path)) as db:
-            db.execute("BEGIN")  # all queries see the same, whatever is written meanwhile
+            db.execute("BEGIN")  # all queries see one snapshot
             yield db
     except (sqlite3.Error, ValueError, KeyError, TypeError, OSError) as error:
         if isinstance(error, MasteryError):
@@ -50,8 +54,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError:
         db.close()
-        # SQLite makes files beside it. Where it may not, and there are none, nobody is writing:
-        # then it reads the file alone
+        # SQLite creates files next to run.db. If it may not and there is no -wal file, nobody is
+        # writing: read run.db alone
         if path.with_name("run.db-wal").exists():
             raise
         db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
@@ -61,13 +65,13 @@ def _connect(path: Path) -> sqlite3.Connection:
 def read_description(
     directory: Path, db: sqlite3.Connection
 ) -> tuple[dict[str, Any], str, str | None]:
-    """The job as `Job.to_dict` gives it, when it was created, and why it is over, if it is."""
+    """The job as `Job.to_dict` wrote it, when it was created, and why it is finished or None."""
     text, created, ended = read_text(directory, db)
     return json.loads(text), created, ended
 
 
 def read_text(directory: Path, db: sqlite3.Connection) -> tuple[str, str, str | None]:
-    """The same, with the job as it is written: JSON."""
+    """Like `read_description`, with the job as JSON text."""
     try:
         row = db.execute("SELECT format, job, created, ended FROM job").fetchone()
     except sqlite3.OperationalError:
@@ -83,20 +87,26 @@ def read_text(directory: Path, db: sqlite3.Connection) -> tuple[str, str, str | 
 
 
 def total_frames(job: Mapping[str, Any]) -> int:
-    """The frames of each run when the job is done: whole chunks."""
+    """The frames per run of the finished job, in whole chunks."""
     chunk = int(job["per_update"]) * int(job["chunk"])
     return math.ceil(int(job["frames"]) / chunk) * chunk
 
 
 def columns(db: sqlite3.Connection, query: str, types: str) -> list[NDArray[Any]]:
-    """The columns of a query, i: whole numbers, f: others, NaN where there is none."""
+    """The columns of a query as arrays.
+
+    Args:
+        db: An open database.
+        query: A SELECT.
+        types: One letter per column: i for int64, f for float64 (NULL becomes NaN).
+    """
     kinds = [(str(i), np.int64 if t == "i" else np.float64) for i, t in enumerate(types)]
     rows: NDArray[Any] = np.fromiter(db.execute(query), np.dtype(kinds))
     return [np.ascontiguousarray(rows[name]) for name, _ in kinds]
 
 
 def is_training(directory: str | Path) -> bool:
-    """Whether a process holds the directory's lock; nothing is created, nothing is kept locked."""
+    """Whether a process holds the directory's lock. Creates no file and keeps no lock."""
     path = Path(directory) / "lock"
     if not path.is_file():
         return False
@@ -107,5 +117,5 @@ def is_training(directory: str | Path) -> bool:
     except sqlite3.OperationalError as error:
         return "locked" in str(error)
     except sqlite3.Error:
-        pass  # not a lock that we made
+        pass  # not a lock file of ours
     return False

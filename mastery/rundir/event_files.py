@@ -1,10 +1,10 @@
-"""Event files of TensorBoard, written without it: scalars in protocol buffers in framed records.
+"""Write TensorBoard event files without TensorBoard: scalars as protocol buffers in records.
 
     record   length uint64 | masked CRC-32C of the length | data | masked CRC-32C of the data
     data     Event: 1 wall_time double, 2 step int64, 3 file_version string, 5 Summary
-    Summary  1 Value, many times: 1 tag string, 2 simple_value float
+    Summary  1 Value, repeated: 1 tag string, 2 simple_value float
 
-The package would bring gRPC, protobuf, Werkzeug and Pillow along; this is what it would do here.
+TensorBoard would add gRPC, protobuf, Werkzeug and Pillow as dependencies; this is all we need.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 
 def event_file(points: Iterable[tuple[float, int, Mapping[str, float]]]) -> Iterator[bytes]:
-    """The parts of a file; a point is (time in seconds since 1970, step, scalars by their tag)."""
+    """Yield the records of a file; a point is (seconds since 1970, step, scalars by tag)."""
     first = True
     for time, step, scalars in points:
-        if first:  # every file begins with this
+        if first:  # every file begins with this record
             yield _record(_double(1, time) + _bytes(3, b"brain.Event:2"))
             first = False
         values = (_bytes(1, tag.encode()) + _float(2, x) for tag, x in scalars.items())
@@ -47,7 +47,7 @@ def _bytes(field: int, x: bytes) -> bytes:
 
 
 def _varint(x: int) -> bytes:
-    """Seven bits a byte, the lowest first; the highest bit says that there are more."""
+    """Seven bits per byte, lowest first; the highest bit is set if more bytes follow."""
     parts = []
     while x > 127:
         parts.append(x & 127 | 128)
@@ -68,6 +68,7 @@ _TABLE = _table()
 
 
 def crc32c(data: bytes) -> int:
+    """CRC-32C, by table."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8

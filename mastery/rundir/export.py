@@ -1,4 +1,4 @@
-"""The curves of a training job for other tools: CSV, Parquet, TensorBoard."""
+"""Export the curves of a training job to CSV, Parquet or TensorBoard."""
 
 from __future__ import annotations
 
@@ -20,16 +20,42 @@ from mastery.errors import CheckpointError, MasteryError
 from mastery.rundir.event_files import event_file
 from mastery.rundir.results import Results
 
-Table = dict[str, NDArray[Any]]  # columns of one length
+Table = dict[str, NDArray[Any]]  # columns of equal length
 
 
 def export_csv(results: Results, path: str | Path) -> list[Path]:
-    """Two files, NAME.csv and NAME-evaluation.csv; what is unknown is left empty."""
+    """Write training curves and evaluations as two CSV files; NaN becomes an empty cell.
+
+    Args:
+        results: The job's results, from `load_results`.
+        path: The first file, NAME.csv; the second is NAME-evaluation.csv beside it.
+
+    Returns:
+        The paths of both files.
+
+    Raises:
+        CheckpointError: If a file cannot be written.
+
+    Example:
+        >>> export_csv(load_results("runs/key-corridor-mr"), "curves.csv")
+    """
     return _write(results, Path(path), _csv)
 
 
 def export_parquet(results: Results, path: str | Path) -> list[Path]:
-    """Two files, NAME.parquet and NAME-evaluation.parquet; what is unknown is null."""
+    """Write training curves and evaluations as two Parquet files; NaN becomes null.
+
+    Args:
+        results: The job's results, from `load_results`.
+        path: The first file, NAME.parquet; the second is NAME-evaluation.parquet beside it.
+
+    Returns:
+        The paths of both files.
+
+    Raises:
+        MasteryError: If pyarrow is not installed.
+        CheckpointError: If a file cannot be written.
+    """
     return _write(results, Path(path), _parquet)
 
 
@@ -46,7 +72,7 @@ def _write(
 
 
 def training_table(results: Results) -> Table:
-    """A row for each run, point and task."""
+    """The training curves as columns: one row per run, point and task."""
     return _long(
         results,
         {"step": results.steps, "frames": results.frames, "seconds": results.seconds},
@@ -62,7 +88,7 @@ def training_table(results: Results) -> Table:
 
 
 def evaluation_table(results: Results) -> Table:
-    """A row for each policy, run, evaluation and task."""
+    """The evaluations as columns: one row per policy, run, evaluation and task."""
     tables = []
     for policy, found in results.evaluations.items():
         values = {"return": found.returns, "success": found.success, "length": found.length}
@@ -73,7 +99,7 @@ def evaluation_table(results: Results) -> Table:
 
 
 def _long(results: Results, of_points: Table, values: Table) -> Table:
-    """Columns of runs, points and tasks, each repeated for the others, run by run."""
+    """One row per run, point and task, in this order; run and point values are repeated."""
     points = len(of_points["frames"])
     runs, tasks = len(results.labels), len(results.curriculum)
     differing = sorted({name for changes in results.changes for name in changes})
@@ -97,7 +123,7 @@ def _csv(table: Table) -> Iterator[bytes]:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
-    some = 10_000  # rows at a time, so that the text of all of them is never in memory
+    some = 10_000  # rows at a time, to keep memory small
     for start in range(0, max(len(table["run"]), 1), some):
         columns = (column[start : start + some].tolist() for column in table.values())
         for row in zip(*columns, strict=True):
@@ -125,7 +151,20 @@ def _parquet(table: Table) -> list[memoryview]:
 
 
 def export_tensorboard(results: Results, folder: str | Path) -> list[Path]:
-    """A folder for each run, with return/TASK, probability/TASK and so on, over frames."""
+    """Write TensorBoard event files: return/TASK, probability/TASK and so on, over frames.
+
+    A second export to the same folder replaces the first.
+
+    Args:
+        results: The job's results, from `load_results`.
+        folder: Where to make one folder per run.
+
+    Returns:
+        The folders of the runs.
+
+    Raises:
+        CheckpointError: If a folder or file cannot be written.
+    """
     began = _seconds(results.created)
     curves = _curves(results)
     places = []
@@ -139,14 +178,14 @@ def export_tensorboard(results: Results, folder: str | Path) -> list[Path]:
             (began + second, frame, _scalars(curves, frame, run, results.curriculum.names))
             for second, frame in zip(results.seconds.tolist(), results.frames.tolist(), strict=True)
         )
-        # a name that stays the same: what was exported before is replaced, and not shown twice
+        # always the same name, so that a second export replaces the first
         replace_file(place / f"events.out.tfevents.{began}.mastery", event_file(points))
         places.append(place)
     return places
 
 
 def _curves(results: Results) -> dict[str, dict[int, NDArray[Any]]]:
-    """By name and frame: one number for each run and task."""
+    """Arrays (runs, tasks) by the curve's name and the frame."""
     values = {
         "return": (results.frames, results.returns),
         "probability": (results.frames, results.probability),
@@ -167,6 +206,7 @@ def _curves(results: Results) -> dict[str, dict[int, NDArray[Any]]]:
 def _scalars(
     curves: Mapping[str, Mapping[int, NDArray[Any]]], frame: int, run: int, tasks: Sequence[str]
 ) -> dict[str, float]:
+    """One run's numbers at one frame, by tag; NaN is left out."""
     return {
         f"{name}/{task}": x
         for name, curve in curves.items()
@@ -177,5 +217,5 @@ def _scalars(
 
 
 def _seconds(created: str) -> int:
-    """`2026-11-15 15:39:50 UTC` since 1970."""
+    """Seconds since 1970 of a text such as `2026-11-15 15:39:50 UTC`."""
     return calendar.timegm(time.strptime(created, "%Y-%m-%d %H:%M:%S UTC"))

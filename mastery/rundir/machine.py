@@ -1,4 +1,4 @@
-"""The machine and the versions that a job is trained with, as data."""
+"""The hardware and the package versions that train a job, as data."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 
 def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that can change results."""
     found = {"python": platform.python_version()}
     for name in ("mastery", "numpy", "jax", "jaxlib", "equinox", "optax", "gymnasium", "minigrid"):
         with contextlib.suppress(PackageNotFoundError):
@@ -21,7 +22,7 @@ def versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """A short text that differs where compiled code may: by what the processor can do."""
+    """A short hash of the processor's features; compiled code may differ if it differs."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.exists() else [platform.processor()]
     features = next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])
@@ -29,6 +30,7 @@ def processor() -> str:
 
 
 def hardware() -> dict[str, Any]:
+    """The devices that JAX sees, and the machine; starts JAX."""
     import jax
 
     devices = jax.devices()

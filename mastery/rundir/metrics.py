@@ -1,4 +1,4 @@
-"""What a training job reports: metrics of a chunk, and evaluations."""
+"""What a loop reports: metrics of a chunk, and evaluations."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Any, NamedTuple
 
 Array = Any  # a NumPy array
 POLICIES = ("greedy", "sampled")
-SCORES = {"frames": "return", "examples": "accuracy"}  # what is good, by what is counted
+SCORES = {"frames": "return", "examples": "accuracy"}  # a unit, and the name of its score
 
 
 class Metrics(NamedTuple):
-    """A chunk of training; each (updates, runs, tasks).
+    """Metrics of one chunk of training; each (updates, runs, tasks).
 
-    In supervised learning frames are examples; episodes are the tests after an epoch, and returns
-    tell how many of them were right.
+    In supervised learning, frames are training examples, episodes are the tests after an epoch,
+    and returns count the correct ones.
     """
 
-    probability: Array  # of the task in this update, float
+    probability: Array  # of each task in this update, float
     mastery: Array  # M_c after this update, float
     episodes: Array  # that ended in this update, int
     returns: Array  # their sum, float
     frames: Array  # int
-    # (updates, runs): after how many updates a run had learned everything, 0 if it has not; None
-    # where there is no such judgement
+    # (updates, runs): updates until the run had learned every task, 0 if it has not; None if the
+    # learner does not test this
     solved: Array | None = None
-    progress: Array | None = None  # β_c after this update, float; None where nobody has asked
+    progress: Array | None = None  # β_c after this update, float; None if not recorded
 
 
 class Evaluation(NamedTuple):
-    """Episodes apart from training; means, each (runs, policies, tasks)."""
+    """Means over episodes played outside training; each (runs, policies, tasks)."""
 
     returns: Array
     success: Array  # the share of episodes with a return above the task's minimum, m̂_c

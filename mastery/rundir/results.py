@@ -1,7 +1,7 @@
-"""What came of a training job: its run directory as arrays, and a list of jobs.
+"""Results of training: a run directory as arrays, and a list of jobs.
 
-Reads run.db only (`mastery.rundir.store` writes it), so it needs no JAX, and can be done while the
-job is training. Every array has the axes (points, runs, tasks); a point is a chunk of updates.
+This reads only run.db (`mastery.rundir.store` writes it), so it needs no JAX and works while the
+job is training. Arrays have the axes (points, runs, tasks); a point is a chunk of updates.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ RECENT = 5  # chunks over which the returns at the end of training are averaged
 
 
 class Evaluations(NamedTuple):
-    """Episodes played apart from training, by one policy."""
+    """Episodes played outside training, by one policy."""
 
-    frames: Ints  # (points,): of each run, up to the evaluation
+    frames: Ints  # (points,): per run, up to the evaluation
     returns: Floats  # each (points, runs, tasks)
     success: Floats  # share of episodes with a return above the task's minimum
-    length: Floats  # frames of an episode
+    length: Floats  # frames per episode
 
 
 class Session(NamedTuple):
     """One call of `train` or `resume`."""
 
     started: str
-    step: int  # the update from which it went on
+    step: int  # the update it started from
     command: str
     versions: Mapping[str, str]
     hardware: Mapping[str, Any]
@@ -54,21 +54,21 @@ class Session(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """The points of a job, and its evaluations."""
+    """The training curves and evaluations of a job."""
 
-    steps: Ints  # (points,): updates of each run, up to the point
-    frames: Ints  # (points,): frames of each run, up to the point
-    seconds: Floats  # (points,): of training, all runs together
+    steps: Ints  # (points,): updates per run, up to the point
+    frames: Ints  # (points,): frames per run, up to the point
+    seconds: Floats  # (points,): of training all runs, up to the point
     probability: Floats  # of each task; the mean over the point's updates
     mastery: Floats  # M_c at the point
-    progress: Floats  # β_c at the point; NaN in a job of a format that did not keep it
-    returns: Floats  # the mean over the episodes that ended in it; NaN if none did
-    episodes: Ints
-    played: Ints  # frames of each task
+    progress: Floats  # β_c at the point; NaN in old jobs that did not record it
+    returns: Floats  # mean over the episodes that ended in the chunk; NaN if none did
+    episodes: Ints  # that ended in the chunk
+    played: Ints  # frames of each task in the chunk
     evaluations: Mapping[str, Evaluations]  # by policy: greedy and sampled
 
     def after(self, step: int) -> Curves:
-        """What came after an update."""
+        """The points after an update."""
         first = int(np.searchsorted(self.steps, step, "right"))
         frames = self.frames[first - 1] if first else -1
         arrays = {name: x[first:].copy() for name, x in self._arrays().items()}
@@ -79,7 +79,7 @@ class Curves:
         return Curves(**arrays, evaluations=evaluations)
 
     def then(self, later: Curves) -> Curves:
-        """With what came later."""
+        """These points followed by later ones."""
         new = later._arrays()
         arrays = {name: _joined(x, new[name]) for name, x in self._arrays().items()}
         evaluations = {
@@ -89,37 +89,37 @@ class Curves:
         return Curves(**arrays, evaluations=evaluations)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """By their names, each with the points as its first axis."""
+        """The arrays by name; points are the first axis of each."""
         return {f.name: getattr(self, f.name) for f in fields(Curves) if f.name != "evaluations"}
 
 
 @dataclass(frozen=True, eq=False)
 class Results(Curves):
-    """A job and its curves."""
+    """A job with its training curves and evaluations."""
 
     directory: Path
     curriculum: Curriculum
-    labels: tuple[str, ...]  # of each run: its program, and the settings in which it differs
+    labels: tuple[str, ...]  # of each run: its program and changed settings
     programs: tuple[str, ...]  # of each run
-    changes: tuple[Mapping[str, float], ...]  # of each run: the settings in which it differs
+    changes: tuple[Mapping[str, float], ...]  # of each run: its changed settings
     seeds: tuple[int, ...]  # of each run
-    solved: Floats | None  # (runs,): frames until everything was learned, NaN if it is not yet;
-    # None where that is not judged
-    job: Mapping[str, Any]  # as `Job.to_dict` gives it
+    # (runs,): frames until every task was learned, NaN if not yet; None if the job does not test it
+    solved: Floats | None
+    job: Mapping[str, Any]  # from `Job.to_dict`
     sessions: tuple[Session, ...]
     created: str
-    ended: str | None  # why the job is over, if it is
+    ended: str | None  # why the job is finished; None if it is not
     training: bool  # whether a process is training it now
 
     @property
     def share(self) -> Floats:
-        """The part of a point's frames that each task got."""
+        """Each task's share of the frames of a point."""
         share: Floats = self.played / np.maximum(self.played.sum(axis=2, keepdims=True), 1)
         return share
 
     @property
     def groups(self) -> dict[str, Ints]:
-        """The runs that differ in nothing but the seed, by their label."""
+        """Indices of the runs of each label; they differ only in the seed."""
         return {
             label: np.array([i for i, own in enumerate(self.labels) if own == label])
             for label in dict.fromkeys(self.labels)
@@ -127,22 +127,37 @@ class Results(Curves):
 
     @property
     def total(self) -> int:
-        """The frames of each run when the job will be done."""
+        """The frames per run of the finished job."""
         return total_frames(self.job)
 
     @property
     def unit(self) -> str:
-        """What is counted as frames: frames or examples."""
+        """The unit of `frames`: frames or examples."""
         return str(self.job["unit"])
 
     @property
     def score(self) -> str:
-        """What is counted as a return."""
+        """The name of the score: return or accuracy."""
         return SCORES[self.unit]
 
 
 def load_results(directory: str | Path) -> Results:
-    """The results of a run directory, also of one that is training."""
+    """Read the results of a job, also while it is training.
+
+    Args:
+        directory: The run directory.
+
+    Returns:
+        The job, its training curves and its evaluations.
+
+    Raises:
+        MasteryError: If there is no job in the directory.
+        CheckpointError: If run.db cannot be read, or another version of mastery wrote it.
+
+    Example:
+        >>> results = load_results("runs/key-corridor-mr")
+        >>> results.returns[-1].mean(1)  # the last point: one mean per run
+    """
     directory = Path(directory)
     with open_database(directory) as db:
         job, created, ended = read_description(directory, db)
@@ -172,7 +187,7 @@ def load_results(directory: str | Path) -> Results:
 
 
 def read_curves(db: sqlite3.Connection, runs: int, tasks: int, after: int = 0) -> Curves:
-    """Of so many tasks, the first ones, the points after an update."""
+    """The points after update `after`, with the first `tasks` tasks."""
     some = f"step > {int(after)} AND task < {int(tasks)}"
     beta = "progress" if has_progress(db) else "NULL"
     steps, frames, seconds = columns(
@@ -197,7 +212,7 @@ def read_curves(db: sqlite3.Connection, runs: int, tasks: int, after: int = 0) -
 
 
 def read_solved(db: sqlite3.Connection, runs: int) -> Floats:
-    """The frames until each run had learned everything; NaN if it has not yet."""
+    """The frames until each run had learned every task; NaN if not yet."""
     solved = np.full(runs, np.nan)
     for run, when in db.execute("SELECT run, frames FROM solved"):
         solved[run] = when
@@ -206,25 +221,31 @@ def read_solved(db: sqlite3.Connection, runs: int) -> Floats:
 
 @dataclass(frozen=True)
 class Summary:
-    """A job in one line; of a directory that cannot be read, only path and state are known."""
+    """One line about a job; only path and state are set if the directory cannot be read."""
 
     path: Path
     state: str  # "training", "stopped", "finished: …", or why it cannot be read
     curriculum: str = ""
     programs: tuple[str, ...] = ()
     seeds: int = 0
-    frames: int = 0  # of each run
-    total: int = 0  # when it will be done
+    frames: int = 0  # per run
+    total: int = 0  # frames per run of the finished job
     created: str = ""
-    # the runs with the lowest and the highest mean over tasks of the return: of the sampled policy
-    # in the last evaluation (the greedy one if there is no other), or else of the last chunks of
-    # training
+    # lowest and highest return of a run, mean over tasks: of the sampled policy in the last
+    # evaluation (greedy if there is no other), or of the last chunks if there was no evaluation
     worst: float | None = None
     best: float | None = None
 
 
 def list_jobs(folder: str | Path) -> list[Summary]:
-    """The jobs in a folder, or the one that it is itself, the oldest first."""
+    """List jobs, oldest first.
+
+    Args:
+        folder: A folder of run directories, or a run directory.
+
+    Raises:
+        MasteryError: If the folder cannot be listed.
+    """
     folder = Path(folder)
     try:
         inside = [folder, *sorted(folder.iterdir())]
@@ -237,7 +258,7 @@ def list_jobs(folder: str | Path) -> list[Summary]:
 def _holds_database(path: Path) -> bool:
     try:
         return (path / "run.db").is_file()
-    except OSError:  # a folder that we may not look into
+    except OSError:  # no permission to look inside
         return False
 
 
@@ -266,8 +287,8 @@ def _summary(path: Path) -> Summary:
 
 
 def _final(db: sqlite3.Connection) -> list[float]:
-    """Each run's return at the end, the mean over tasks, if it is known of all of them."""
-    rows = db.execute(  # of policies the last by name: sampled, or greedy where there is no other
+    """The final return of each run, mean over tasks; runs with an unknown task are left out."""
+    rows = db.execute(  # max(policy) is sampled, or greedy if there is no other
         "SELECT avg(return) FROM evaluation WHERE step = (SELECT max(step) FROM evaluation) "
         "AND policy = (SELECT max(policy) FROM evaluation) GROUP BY run"
     ).fetchall()
@@ -286,6 +307,7 @@ def _joined(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 
 def has_progress(db: sqlite3.Connection) -> bool:
+    """Whether the database records learning progress; format 2 does not."""
     return any(row[1] == "progress" for row in db.execute("PRAGMA table_info(training)"))
 
 

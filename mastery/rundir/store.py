@@ -1,12 +1,12 @@
-"""The run directory: what a job is, how it went, and where to go on from.
+"""Write the run directory: a job, its curves and its checkpoints.
 
     run.db         SQLite: the job, its runs, the curves, evaluations, the list of checkpoints
     checkpoints/   the last two, each a file of `mastery.checkpoint`
     lock           held by the process that is training
 
-What a chunk adds is written in one transaction, and a checkpoint's file is whole and synced before
-the transaction that lists it. So a job that is killed at any instant leaves a directory from which
-it goes on: what lies after the last good checkpoint is taken back and done again, the same.
+One transaction writes all rows of a chunk. A checkpoint file is complete and synced before the
+transaction that lists it. So a job can be killed at any instant and resumed: rows after the last
+good checkpoint are deleted, and those chunks are trained again with the same result.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from mastery.rundir.database import FORMAT, open_database, read_description
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import POLICIES, Evaluation, Metrics
 
-KIND = "mastery.runs"  # of the checkpoints; never to change, or old ones cannot be read
-KEEP = 2  # checkpoints
+KIND = "mastery.runs"  # kind of the checkpoints; a change would make old ones unreadable
+KEEP = 2  # checkpoints on disk
 
 _SCHEMA = """
 CREATE TABLE job (format INTEGER NOT NULL, job TEXT NOT NULL, created TEXT NOT NULL, ended TEXT);
@@ -54,27 +54,41 @@ CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 
 
 class Job(Protocol):
-    """What a run directory needs to know of a job; `mastery.training.job.Job` is one."""
+    """What a run directory needs from a job; `mastery.training.job.Job` fits."""
 
     @property
     def curriculum(self) -> Curriculum: ...
 
     @property
-    def runs(self) -> Sequence[Any]: ...  # each with a label, a program, a seed and changes
+    def runs(self) -> Sequence[Any]: ...  # with label, program, seed, changes
 
     def to_dict(self) -> dict[str, Any]: ...
 
 
 class Store:
-    """A run directory in the hands of the one process that trains.
+    """A run directory, locked and open for writing by one process.
 
-    description: the job as plain data, what its `to_dict` gave.
+    Args:
+        directory: The run directory.
+        job: Create a new run directory for this job; by default, open an existing one.
+
+    Attributes:
+        description: The job as plain data, from its `to_dict`.
+        notes: Lines that the user should see.
+
+    Raises:
+        MasteryError: If a new directory is not empty, an existing one has no run.db, or another
+            process is training in it.
+        CheckpointError: If the directory cannot be written.
+
+    Example:
+        >>> with Store("runs/first") as store:
+        ...     step, arrays = store.rewind()
     """
 
     def __init__(self, directory: str | Path, job: Job | None = None) -> None:
-        """Make a run directory for a job, or open the one that is there."""
         self.directory = Path(directory)
-        self.notes: list[str] = []  # what the user should know
+        self.notes: list[str] = []
         if job is not None:
             check_new(self.directory)
         elif not (self.directory / "run.db").is_file():
@@ -113,44 +127,44 @@ class Store:
             )
 
     def _upgrade(self) -> None:
-        """A job of format 2 goes on: what it has learned so far has no learning progress."""
+        """Add the column of learning progress to format 2; existing rows have none."""
         if self._db.execute("SELECT format FROM job").fetchone()[0] == 2:
             with self._transaction() as db:
                 db.execute("ALTER TABLE training ADD COLUMN progress REAL")
                 db.execute("UPDATE job SET format = ?", (FORMAT,))
 
     def change(self, job: Job) -> None:
-        """The same job with another end."""
+        """Replace the job by one that differs only in `frames`, and mark it unfinished."""
         with self._transaction() as db:
             db.execute("UPDATE job SET job = ?, ended = NULL", (json.dumps(job.to_dict()),))
         self.description = job.to_dict()
 
     @property
     def ended(self) -> str | None:
-        """How the job came to its end, if it did."""
+        """Why the job is finished, or None if it is not."""
         ended: str | None = self._db.execute("SELECT ended FROM job").fetchone()[0]
         return ended
 
     @property
     def step(self) -> int:
-        """Updates of which the curves are written."""
+        """Number of updates recorded in the curves."""
         return int(self._db.execute("SELECT coalesce(max(step), 0) FROM chunks").fetchone()[0])
 
     @property
     def seconds(self) -> float:
-        """Seconds of training up to there."""
+        """Seconds of training up to `step`."""
         found = self._db.execute("SELECT coalesce(max(seconds), 0) FROM chunks").fetchone()
         return float(found[0])
 
     def last_hardware(self) -> dict[str, Any] | None:
-        """That of the session before this one, and its versions."""
+        """Hardware and package versions of the last recorded session; None if there is none."""
         row = self._db.execute(
             "SELECT versions, hardware FROM sessions ORDER BY rowid DESC LIMIT 1"
         ).fetchone()
         return {"versions": json.loads(row[0]), **json.loads(row[1])} if row else None
 
     def begin_session(self, command: str, step: int) -> None:
-        """Write down who trains from here on."""
+        """Record the command, versions and hardware that train from this step on."""
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)",
@@ -166,7 +180,19 @@ class Store:
         arrays: dict[str, NDArray[Any]] | None = None,
         ended: str | None = None,
     ) -> None:
-        """What a chunk has brought, with a checkpoint if its arrays are given."""
+        """Write the results of a chunk, and a checkpoint if `arrays` are given.
+
+        Args:
+            step: Updates after this chunk.
+            seconds: Seconds of training after this chunk.
+            metrics: The chunk's metrics, each (updates, runs, tasks).
+            evaluation: An evaluation after this chunk.
+            arrays: The loop's carry as named arrays.
+            ended: Why the job is finished, if it is.
+
+        Raises:
+            CheckpointError: If the directory cannot be written.
+        """
         if arrays is not None:
             name = f"{step:012d}.ckpt"
             checkpoint.write(self.directory / "checkpoints" / name, KIND, {"step": step}, arrays)
@@ -202,9 +228,15 @@ class Store:
             self._remove_unlisted()
 
     def rewind(self) -> tuple[int, dict[str, NDArray[Any]] | None]:
-        """Go back to the last good checkpoint: its step and arrays, or (0, None) if there is none.
+        """Go back to the last good checkpoint and delete all rows after it.
 
-        What was written after it is taken back, to be done again.
+        If a checkpoint is damaged, a note reports it and the previous one is used.
+
+        Returns:
+            The checkpoint's step and arrays; (0, None) if there is no checkpoint.
+
+        Raises:
+            CheckpointError: If every checkpoint is damaged. Nothing is changed then.
         """
         rows = self._db.execute("SELECT step, file FROM checkpoints ORDER BY step DESC").fetchall()
         for i, (step, name) in enumerate(rows):
@@ -226,12 +258,14 @@ class Store:
         return 0, None
 
     def _take_back(self, step: int) -> None:
+        """Delete everything after a step."""
         with self._transaction() as db:
             for table in ("chunks", "training", "evaluation", "solved", "checkpoints"):
                 db.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
         self._remove_unlisted()
 
     def _remove_unlisted(self) -> None:
+        """Delete unfinished checkpoint files and those that the database does not list."""
         listed = {name for (name,) in self._db.execute("SELECT file FROM checkpoints")}
         for path in (self.directory / "checkpoints").iterdir():
             unfinished = path.name.startswith(".") and path.name.endswith(".tmp")
@@ -240,7 +274,7 @@ class Store:
                     path.unlink()
 
     def recent(self, chunks: int) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """The `totals` of the last chunks."""
+        """The `totals` of each of the last chunks, oldest first."""
         counts = "SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM tasks)"
         shape = (-1, *self._db.execute(counts).fetchone())
         rows = self._db.execute(
@@ -253,6 +287,7 @@ class Store:
         return list(zip(episodes, returns, strict=True))
 
     def close(self) -> None:
+        """Close the database and release the lock."""
         self._db.close()
         self._lock.close()
 
@@ -276,6 +311,7 @@ class Store:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
+        """Re-raise write errors with the directory's name."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -286,13 +322,13 @@ class Store:
 
 
 def check_new(directory: Path) -> None:
-    """Whether a new job may be put there."""
+    """Raise MasteryError unless the directory is new or empty."""
     if directory.exists() and not directory.is_dir():
         raise MasteryError(f"{directory} is a file; give a folder that is new or empty")
     if (directory / "run.db").exists():
         with open_database(directory) as db:
             if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                return  # a job that was stopped before it began
+                return  # a job that was stopped before it was written
             read_description(directory, db)
         raise MasteryError(
             f"{directory} holds a job already; go on with --resume "
@@ -305,7 +341,7 @@ def check_new(directory: Path) -> None:
 
 
 def _lock(directory: Path) -> sqlite3.Connection:
-    """Hold the directory as long as this connection is open and this process lives."""
+    """Lock the directory until this connection is closed or this process ends."""
     lock = sqlite3.connect(directory / "lock", isolation_level=None, timeout=0.5)
     try:
         lock.execute("BEGIN EXCLUSIVE")
@@ -320,14 +356,14 @@ def _lock(directory: Path) -> sqlite3.Connection:
 
 
 def totals(metrics: Metrics) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Episodes of a chunk and their mean return, NaN if there are none; each (runs, tasks)."""
+    """Episodes of a chunk and their mean return, NaN if none ended; each (runs, tasks)."""
     episodes = metrics.episodes.astype(np.int64).sum(0)
     with np.errstate(invalid="ignore"):
         return episodes, metrics.returns.astype(np.float64).sum(0) / episodes
 
 
 def _training(step: int, metrics: Metrics) -> list[tuple[Any, ...]]:
-    """A chunk as rows: means over its updates, mastery and learning progress at its end."""
+    """The rows of a chunk: means over its updates; mastery and learning progress at its end."""
     episodes, returns = totals(metrics)
     probability, frames = metrics.probability.astype(np.float64).mean(0), metrics.frames.sum(0)
     beta = metrics.progress

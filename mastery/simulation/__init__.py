@@ -1,5 +1,5 @@
 """Synthetic learners: try a curriculum and a program in seconds, without training anything.
 
 simulate   the learners, and a comparison of programs
-page       what `mastery simulate --out` writes
+page       the HTML page of `mastery simulate --out`
 """

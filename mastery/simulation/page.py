@@ -1,4 +1,4 @@
-"""The page that `mastery simulate --out` writes: one file, no script, works offline."""
+"""The HTML page of `mastery simulate --out`: one file without scripts that works offline."""
 
 from __future__ import annotations
 
@@ -47,7 +47,14 @@ code{{font-size:14px}}
 def simulation_page(
     curriculum: Curriculum, outcomes: Sequence[Outcome], learner: Learner, command: str
 ) -> str:
-    """The whole comparison as HTML."""
+    """The whole comparison as HTML.
+
+    Args:
+        curriculum: The curriculum.
+        outcomes: The outcomes to compare; the curriculum is drawn with the skills of the first.
+        learner: The synthetic learner's settings.
+        command: The command line to show on the page.
+    """
     best = outcomes[0]
     final = dict(zip(curriculum.names, best.skill[-1].mean(axis=0).tolist(), strict=True))
     mean = {o.program: (o.times, o.skill.mean(axis=2)) for o in outcomes}
@@ -87,7 +94,7 @@ def simulation_page(
 
 
 def steps_text(steps: float, budget: int) -> str:
-    """A number of time-steps, or that it is beyond the budget."""
+    """A number of time-steps as text; `> budget` if it is infinite."""
     return f"{steps:,.0f}" if math.isfinite(steps) else f"> {budget:,}"
 
 

@@ -1,7 +1,7 @@
 """Synthetic learners: try a curriculum and a program in seconds, without training anything.
 
-The learner (docs/simulator.md has the reasons) has a skill x_c in [0, 1] for each task, at first 0.
-At a time-step the teacher's distribution gives it `episodes` tasks to practise. Then
+The learner (docs/simulator.md gives the reasons) has a skill x_c in [0, 1] for each task, initially
+0. At each time-step it practises `episodes` tasks, drawn from the program's distribution. Then
 
     score of an episode of c    noise · (1 with probability x_c, else 0) + (1 − noise) · x_c
     readiness of c              ρ_c = leak + (1 − leak) Π x_p   over the direct predecessors p of c
@@ -10,7 +10,7 @@ At a time-step the teacher's distribution gives it `episodes` tasks to practise.
     forgetting                  x_c ← (1 − forgetting) · x_c
 
 with rate_c such that a ready learner goes from 0 to 0.9 in `effort` episodes. A curriculum is
-mastered at the first time-step at which every skill is at least `mastered`.
+mastered at the first time-step when every skill is at least `mastered`.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ Array = Any  # a NumPy or a JAX array
 
 @dataclass(frozen=True)
 class Learner:
-    """What the synthetic learner is like; see the equations above."""
+    """The settings of the synthetic learner; see the equations in the module's docstring.
 
-    episodes: int = 16  # episodes in a time-step
-    effort: float = (
-        1000.0  # episodes from skill 0 to 0.9, when ready (a task's own: settings.effort)
-    )
-    start: float = 0.01  # chance of a success by luck: what learning starts from
-    leak: float = 0.01  # how much can be learned without the predecessors
-    rehearsal: float = 0.5  # how much an episode also practises the task's predecessors, together
-    forgetting: float = 2e-5  # the part of a skill that is lost in a time-step
+    A task's `settings.effort` overrides `effort`.
+    """
+
+    episodes: int = 16  # episodes per time-step
+    effort: float = 1000.0  # episodes a ready learner needs from skill 0 to 0.9
+    start: float = 0.01  # chance of success by luck; learning starts from it
+    leak: float = 0.01  # readiness without any skill in the predecessors
+    rehearsal: float = 0.5  # practice that an episode also gives to all predecessors together
+    forgetting: float = 2e-5  # share of a skill lost per time-step
     noise: float = 1.0  # 1: an episode succeeds or fails; 0: its score is the skill
-    ceiling: float = 1.0  # the best mean return, where 1 is the curriculum's maximum
+    ceiling: float = 1.0  # the best mean return; 1 is the curriculum's maximum
     mastered: float = 0.9  # the skill that counts as mastered
 
     def __post_init__(self) -> None:
@@ -85,37 +86,46 @@ class _World(NamedTuple):
     noise: float
     mastered: float
     low: Array  # (N,): the return of a failure
-    span: Array  # (N,): what a success adds
+    span: Array  # (N,): the return of a success minus that of a failure
 
 
 class _Carry(NamedTuple):
-    """One run at a time-step."""
+    """The state of one run at a time-step."""
 
-    state: Any  # the program's
-    probabilities: Array  # (N,): of the tasks in this time-step
+    state: Any  # the program's state
+    probabilities: Array  # (N,): the distribution over tasks in this time-step
     skill: Array  # (N,)
     t: Array  # () int32
     mastered_at: Array  # () int32: 0 until every task is mastered
-    spent: Array  # (3,): episodes until then, on tasks mastered, learnable, not yet learnable
+    spent: Array  # (3,): episodes until then on tasks mastered, learnable, not yet learnable
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one program did, over all seeds."""
+    """The result of one program over all seeds."""
 
     program: str
     steps: NDArray[np.float64]  # (seeds,): time-steps until every task is mastered; inf if never
-    budget: int  # time-steps that were tried
-    times: NDArray[np.int64]  # (points,)
+    budget: int  # the maximum number of time-steps
+    times: NDArray[np.int64]  # (points,): the time-steps at which skill was recorded
     skill: NDArray[np.float64]  # (points, seeds, tasks)
     spent: NDArray[np.float64]  # (3,): share on tasks mastered, learnable, not yet learnable
 
     @property
     def median(self) -> float:
+        """The median of `steps`."""
         return float(np.median(self.steps))
 
     def interval(self, confidence: float = 0.95, draws: int = 4000) -> tuple[float, float]:
-        """A bootstrap interval for the median; runs that never got there count as inf."""
+        """A bootstrap confidence interval for the median of `steps`.
+
+        Args:
+            confidence: The confidence level.
+            draws: The number of bootstrap samples.
+
+        Returns:
+            The lower and upper end; inf where runs did not master all tasks.
+        """
         generator = np.random.default_rng(0)
         again = generator.integers(0, len(self.steps), (draws, len(self.steps)))
         medians = np.sort(np.median(self.steps[again], axis=1))
@@ -138,11 +148,31 @@ def simulate(
     backend: str = "auto",
     report: Report | None = None,
 ) -> list[Outcome]:
-    """Teach synthetic learners with each program, `seeds` of them, until all have mastered every
-    task or the budget is spent (by default 10 · Σ effort / episodes time-steps).
+    """Compare programs on synthetic learners.
 
-    Learners of equal seed have equal luck under every program. backend: `jax` runs all seeds at
-    once, `numpy` one after the other, `auto` takes JAX when it is installed.
+    Each program teaches `seeds` learners until all have mastered every task or the budget is
+    spent. Learners with the same seed get the same random numbers under every program.
+
+    Args:
+        curriculum: The curriculum.
+        programs: The programs to compare: names, recipes or your own.
+        seeds: The number of learners per program.
+        seed: The first seed; the learners use `seed`, `seed + 1`, ….
+        steps: The budget in time-steps, by default 10 · Σ effort / episodes.
+        learner: The synthetic learner's settings.
+        backend: `jax` runs all seeds at once, `numpy` runs them one after another, `auto` uses
+            JAX if it is installed.
+        report: Called regularly with the program's name, the time-step, the budget and the mean
+            skill of each task.
+
+    Returns:
+        One outcome per program, in the given order.
+
+    Raises:
+        MasteryError: If an argument is invalid.
+
+    Example:
+        >>> simulate(Curriculum.load("key-corridor"), ["mr", "gprop-linreg"], seeds=5)
     """
     if not isinstance(curriculum, Curriculum):
         raise MasteryError(f"simulate needs a Curriculum, not {curriculum!r}")
@@ -181,7 +211,7 @@ def simulate(
             program, world, learner.episodes, seeds, seed, budget
         )
         times, skills = [0], [np.zeros((seeds, len(curriculum)))]
-        if report:  # before the first chunk, which may take a moment to compile
+        if report:  # before the first chunk, which may take a while to compile
             report(name, 0, budget, skills[0][0])
         for carry in chunks:
             times.append(int(carry.t[0]))
@@ -238,7 +268,7 @@ def _world(curriculum: Curriculum, learner: Learner, efforts: NDArray[np.float64
 
 
 def _step(program: Any, world: _World, carry: _Carry, luck: Array, noise: Array) -> _Carry:
-    """One time-step of one run. luck (2, episodes): which tasks, and which episodes succeed."""
+    """One time-step of one run. `luck` (2, episodes) decides the tasks and the successes."""
     state, probabilities, x, t, mastered_at, spent = carry
     xp = x.__array_namespace__()
     drawn = draw(cumulative(probabilities), luck[0])
@@ -255,7 +285,7 @@ def _step(program: Any, world: _World, carry: _Carry, luck: Array, noise: Array)
     ready = world.leak + (1 - world.leak) * through
     known = x >= world.mastered
     kind = xp.stack([known, ~known & (ready >= 0.5), ~known & (ready < 0.5)])
-    busy = mastered_at == 0  # what is trained on after that is of no interest
+    busy = mastered_at == 0  # training after everything is mastered is not counted
     practice = world.rehearse @ episodes
     x = x + practice * world.rate * ready * (x + world.start) * (1 - x)
     x = (1 - world.forgetting) * xp.minimum(x, 1.0)
@@ -277,7 +307,7 @@ def _start(program: Any, noise: Array) -> _Carry:
 
 
 class _Luck:
-    """The random numbers of one run: the learner's are the same under every program."""
+    """The random numbers of one run; the learner's are the same under every program."""
 
     def __init__(self, program: Any, n: int, episodes: int, seed: int) -> None:
         self.learner, self.program = (np.random.default_rng([seed, i]) for i in (0, 1))
@@ -293,7 +323,7 @@ class _Luck:
 
 
 def _plan(budget: int) -> list[int]:
-    """Lengths of the chunks: about 200 points of equal distance."""
+    """The lengths of the chunks: about 200 of equal length."""
     each = min(max(budget // 200, 1), 2000)
     return [min(each, budget - done) for done in range(0, budget, each)]
 
@@ -333,7 +363,7 @@ def _jax_chunks(
     lucks = [_Luck(program, n, episodes, seed + i) for i in range(seeds)]
 
     def stack(arrays: Sequence[Any]) -> Array:
-        return jnp.asarray(np.stack(arrays), dtype=float)  # float32, or as JAX is set
+        return jnp.asarray(np.stack(arrays), dtype=float)  # float32, unless JAX has x64 enabled
 
     carry = jax.jit(jax.vmap(partial(_start, program)))(stack([luck.noise() for luck in lucks]))
     for length in _plan(budget):

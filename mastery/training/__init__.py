@@ -1,9 +1,9 @@
-"""One training job of many runs: programs × settings × seeds.
+"""Train a job of many runs: programs × settings × seeds.
 
-job       what is trained, as data
-machine   the devices it is trained on, and how it uses the cores
-loops/    one for each kind of learner; all runs of a job, chunk by chunk
-train     a job from start to end, and on after an interruption
-signals   Ctrl-C, while there is something to save
+job       what to train, as data
+devices   the GPU, or the CPU cores as JAX devices
+loops/    one loop per kind of learner; each trains all runs of a job, chunk by chunk
+train     train a job from start to end, or resume it
+signals   save before exiting on Ctrl-C or SIGTERM
 agent     load_agent(): the trained policy
 """

@@ -1,4 +1,4 @@
-"""load_agent(): a trained policy, to be used from Python.
+"""load_agent(): use a trained policy from Python.
 
 agent = mastery.load_agent("runs/key-corridor-mr")
 observation, _ = env.reset()
@@ -31,30 +31,45 @@ from mastery.training.loops.named_arrays import named
 
 
 class TrainedAgent:
-    """A policy with its memory, which `reset` empties, at the start of an episode.
+    """A trained policy with its memory. Call `reset` at the start of every episode.
 
-    MiniGrid's agents take one observation, or those of several environments side by side.
+    An agent trained on MiniGrid also takes a batch: one observation per environment.
     """
 
     def __init__(
         self, agent: Agent, space: Space, job: Job, run: Run, seed: int, tasks: Any
     ) -> None:
         self.agent, self.space, self.job, self.run = agent, space, job, run
-        self._tasks = tasks  # those of Gymnasium, or None for our own MiniGrid
+        self._tasks = tasks  # GymnasiumTasks, or None for our own MiniGrid
         self._random = np.random.default_rng(seed)
         self._call = jax.jit(lambda agent, *given: agent(*given))
         self.reset()
 
     def reset(self, where: Any = None) -> None:
-        """Forget: everything, or in the environments where this is true."""
+        """Clear the memory.
+
+        Args:
+            where: Booleans, one per environment: clear only where true. By default, clear all.
+        """
         if where is None or self._memory is None:
             self._memory: Any = None
         else:
             self._memory = jnp.where(jnp.asarray(where, bool), 0.0, self._memory)
 
     def act(self, observation: Any, greedy: bool = False) -> Any:
-        """The action for an observation as the environment gives it: a number, or an array of
-        numbers for a batch of observations. It is drawn from the policy, or the likeliest."""
+        """Choose an action.
+
+        Args:
+            observation: What the environment returned, or a batch of MiniGrid images.
+            greedy: Take the likeliest action instead of sampling one from the policy.
+
+        Returns:
+            The action, or an array of actions for a batch.
+
+        Raises:
+            MasteryError: If the observation has the wrong shape, or the number of environments
+                changed without a `reset`.
+        """
         batch, single = self._batch(observation)
         n = len(batch)
         if self._memory is None:
@@ -72,7 +87,15 @@ class TrainedAgent:
         return int(action[0]) if single else action
 
     def make(self, task: str, render_mode: str | None = None) -> Any:
-        """A new Gymnasium environment of one of the job's tasks."""
+        """Make a Gymnasium environment.
+
+        Args:
+            task: The name of one of the job's tasks.
+            render_mode: Gymnasium's `render_mode`.
+
+        Returns:
+            A new environment of this task.
+        """
         number = self.job.curriculum.index(task)
         if self._tasks is None:
             from mastery.minigrid import make
@@ -85,8 +108,8 @@ class TrainedAgent:
         return self._tasks.make(number, render_mode)
 
     def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
-        """An observation as the network takes it, with an axis of environments; and whether it
-        came without one."""
+        """Encode an observation for the network and add an axis of environments if it has none;
+        also return whether it had none."""
         if self.space.kind != "cells":
             encoded = self._tasks.views[0].encode(observation)
             return encoded[None], True
@@ -97,7 +120,7 @@ class TrainedAgent:
                 f"an observation has shape {image.shape}; this agent sees MiniGrid's images, "
                 "(7, 7, 3), or several of them"
             )
-        # environments of Gymnasium are the package's
+        # Gymnasium environments are those of the minigrid package
         edition = self.job.settings.edition if self._tasks is None else TODAY
         encoded = find_edition(edition).encode(image)
         single = encoded.ndim == len(self.space.shape)
@@ -105,7 +128,7 @@ class TrainedAgent:
 
 
 class TrainedAdder:
-    """A network that adds two numbers, of as many digits as it was trained on."""
+    """A trained network that adds two numbers of up to `length` digits."""
 
     def __init__(self, network: Network, job: Job, run: Run) -> None:
         self.network, self.job, self.run = network, job, run
@@ -113,7 +136,12 @@ class TrainedAdder:
         self._call = jax.jit(lambda network, given: network(given))
 
     def add(self, a: int, b: int) -> int:
-        """What it takes a + b for."""
+        """The network's answer for a + b.
+
+        Raises:
+            MasteryError: If a number is negative or has more digits than the network was
+                trained on.
+        """
         if not (0 <= a < 10**self.length and 0 <= b < 10**self.length):
             raise MasteryError(f"it adds numbers from 0 to {10**self.length - 1:,}")
         text = f"{a:0{self.length}d}{b:0{self.length}d}"
@@ -126,11 +154,27 @@ class TrainedAdder:
 def load_agent(
     directory: str | Path, run: int | None = None, seed: int = 0
 ) -> TrainedAgent | TrainedAdder:
-    """The agent of a training job, as its last good checkpoint has it; of one that learns to add,
-    the network.
+    """Load a trained agent from the last good checkpoint of a job.
 
-    run: which of its runs, counted from 0 in the order of `mastery report`; by default the one with
-    the highest mean return in the last evaluation. seed: of the actions it draws.
+    Args:
+        directory: The run directory.
+        run: Index of the run, from 0, in the order of `mastery report`. By default the run with
+            the highest mean return in the last evaluation.
+        seed: Seed of the actions that the agent samples.
+
+    Returns:
+        The agent, or the network of an addition job.
+
+    Raises:
+        MasteryError: If there is no such job or run, or no checkpoint yet.
+        CheckpointError: If no checkpoint can be read, or it does not fit the job.
+
+    Example:
+        >>> agent = mastery.load_agent("runs/key-corridor-mr")
+        >>> env = agent.make("S3R1")
+        >>> observation, _ = env.reset()
+        >>> agent.reset()
+        >>> action = agent.act(observation)
     """
     job = read_job(directory)
     runs = job.runs
@@ -164,8 +208,9 @@ def load_agent(
 
 
 def _best(directory: str | Path) -> int:
+    """The run with the highest mean return in the last evaluation; 0 if there was none."""
     with open_database(Path(directory)) as db:
-        row = db.execute(  # of policies the last by name: sampled, or greedy if there is no other
+        row = db.execute(  # max(policy) is sampled, or greedy if there is no other
             "SELECT run FROM evaluation WHERE policy = (SELECT max(policy) FROM evaluation) "
             "AND step = (SELECT max(step) FROM evaluation) "
             "GROUP BY run ORDER BY avg(return) DESC, run LIMIT 1"
@@ -174,6 +219,7 @@ def _best(directory: str | Path) -> int:
 
 
 def _last_arrays(directory: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of the newest checkpoint that can be read."""
     with open_database(directory) as db:
         rows = db.execute("SELECT file FROM checkpoints ORDER BY step DESC").fetchall()
     error: MasteryError = MasteryError(f"{directory} has no checkpoint yet; train it for longer")

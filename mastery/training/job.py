@@ -1,4 +1,4 @@
-"""A job: what is to be trained, as data that goes into a file and comes back the same."""
+"""A job: what to train, as data that can be saved and read back unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mastery.minigrid.tasks import NAMES, task_id
 from mastery.programs.catalogue import Recipe
 from mastery.rundir.database import open_database, read_description
 
-# what a curriculum's tasks are, and the module that learns them
+# kind of environments: the module of their learner
 LEARNERS: dict[str, Any] = {"minigrid": ppo, "gymnasium": ppo, "addition": addition}
 
 
@@ -26,33 +26,58 @@ class Run:
 
     program: str
     seed: int
-    changes: Mapping[str, float]  # settings in which it differs from the job's
+    changes: Mapping[str, float]  # settings that differ from the job's
 
     @property
     def label(self) -> str:
-        """What it has in common with the runs of other seeds."""
+        """The program and the changed settings; equal for runs that differ only in the seed."""
         return " ".join([self.program, *(f"{k}={v!r}" for k, v in self.changes.items())])
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be trained: every program with every variant, every point of the grid and every
-    seed."""
+    """What to train: one run for each program × variant × grid point × seed.
+
+    Args:
+        curriculum: The tasks and their order.
+        programs: Programs, each a name with optional settings: `"mr"`, `"mr:delta=0.8"`.
+        seeds: Number of seeds.
+        seed: The first seed; the others follow it.
+        frames: Frames (examples in addition) per run, rounded up to whole chunks.
+        settings: The learner's `Settings`; by default `Settings()`.
+        grid: Several values for each of some settings; every combination is trained.
+        variants: Changes of settings, `{}` for none; every variant is trained.
+        environments: `"minigrid"` (our own, compiled), `"gymnasium"` or `"addition"`;
+            `"auto"` chooses by the curriculum's tasks.
+        chunk: Updates per chunk. A chunk is one point of the curves.
+        evaluate_every: Frames between evaluations, rounded to whole chunks; 0 for none.
+        episodes: Episodes per task and policy in an evaluation.
+        stop_mastered: Stop once every task's mastery reaches this in every run, e.g. 0.9.
+        stop_return: Stop once every task's mean return over the last chunks reaches this in
+            every run.
+
+    Raises:
+        MasteryError: If a value is invalid.
+
+    Example:
+        >>> curriculum = Curriculum.load("key-corridor")
+        >>> job = Job(curriculum, programs=("mr", "uniform"), seeds=5, frames=10_000_000)
+    """
 
     curriculum: Curriculum
     programs: tuple[str, ...] = ("mr",)
     seeds: int = 1
-    seed: int = 0  # the first
-    frames: int = 2_000_000  # of each run, rounded up to whole chunks
-    settings: Any = None  # the learner's Settings; None: as they are by default
-    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # settings of several runs
-    variants: tuple[Mapping[str, float], ...] = ({},)  # changes of settings, each for some runs
-    environments: str = "auto"  # minigrid (our own, compiled), gymnasium, or addition
-    chunk: int = 10  # updates between two points of the curves
-    evaluate_every: int = 250_000  # frames, rounded to whole chunks; 0: never
-    episodes: int = 32  # of each task in an evaluation, by each policy
-    stop_mastered: float | None = None  # end when every task's mastery is that in every run
-    stop_return: float | None = None  # end when every task's mean return is that in every run
+    seed: int = 0
+    frames: int = 2_000_000
+    settings: Any = None
+    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    variants: tuple[Mapping[str, float], ...] = ({},)
+    environments: str = "auto"
+    chunk: int = 10
+    evaluate_every: int = 250_000
+    episodes: int = 32
+    stop_mastered: float | None = None
+    stop_return: float | None = None
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -96,16 +121,16 @@ class Job:
         if not self.variants or len(set(map(repr, self.variants))) < len(self.variants):
             raise MasteryError("there must be a variant at least, and each of them once")
         for changes in self.points:
-            replace(self.settings, **changes)  # refuses what makes no sense
+            replace(self.settings, **changes)  # raises if a value is invalid
 
     @property
     def learner(self) -> Any:
-        """The module of what is trained: its Settings, Hyper, …"""
+        """The learner's module, with its Settings, Hyper, …"""
         return LEARNERS[self.environments]
 
     @property
     def points(self) -> list[dict[str, float]]:
-        """How settings are changed, variant by variant and point by point of the grid."""
+        """The changed settings of each variant × grid point."""
         values = list(itertools.product(*self.grid.values()))
         return [
             {**variant, **dict(zip(self.grid, point, strict=True))}
@@ -115,6 +140,7 @@ class Job:
 
     @property
     def runs(self) -> list[Run]:
+        """All runs, ordered by program, then by point, then by seed."""
         seeds = range(self.seed, self.seed + self.seeds)
         return [
             Run(program, seed, point)
@@ -125,38 +151,42 @@ class Job:
 
     @property
     def frames_of_update(self) -> int:
+        """Frames per update of one run."""
         return int(self.settings.per_update)
 
     @property
     def chunks(self) -> int:
+        """Chunks per run."""
         return math.ceil(self.frames / (self.frames_of_update * self.chunk))
 
     @property
     def devices(self) -> int:
-        """That it can use, if there are so many: one for each run, or for a part of its work."""
+        """The most devices this job can use: one per run, or several that share a run."""
         return len(self.runs) * int(self.settings.parts(2**20))
 
     def parts(self, devices: int) -> int:
-        """How many share a run, where there are so many of them."""
+        """Devices per run, given the total."""
         return int(self.settings.parts(devices // len(self.runs)))
 
     @property
     def updates(self) -> int:
+        """Updates per run."""
         return self.chunks * self.chunk
 
     @property
     def evaluate_chunks(self) -> int:
-        """Chunks between two evaluations; 0: there are none."""
+        """Chunks between evaluations; 0 for none."""
         each = self.frames_of_update * self.chunk
         return max(round(self.evaluate_every / each), 1) if self.evaluate_every else 0
 
     def to_dict(self) -> dict[str, Any]:
+        """The job as plain data for JSON; `from_dict` reads it."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain |= {"per_update": self.frames_of_update, "unit": self.settings.unit}  # to be read
+        plain |= {"per_update": self.frames_of_update, "unit": self.settings.unit}  # for readers
         full = [Recipe.parse(program).full for program in self.programs]
         return plain | {
             "curriculum": self.curriculum.to_dict(),
-            "programs": full,  # as they are now, should a default change
+            "programs": full,  # every setting, in case a default changes
             "settings": asdict(self.settings),
             "grid": {name: list(values) for name, values in self.grid.items()},
             "variants": [dict(variant) for variant in self.variants],
@@ -164,6 +194,7 @@ class Job:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Job:
+        """The job that `to_dict` wrote; unknown keys are ignored."""
         known = {f.name for f in fields(cls)}
         return cls(
             **{
@@ -178,14 +209,13 @@ class Job:
 
 
 def read_job(directory: str | Path) -> Job:
-    """The job of a run directory."""
+    """Read the job of a run directory."""
     with open_database(Path(directory)) as db:
         return Job.from_dict(read_description(Path(directory), db)[0])
 
 
 def _environments(curriculum: Curriculum) -> str:
-    """Addition if every task says its digits; our own MiniGrid if it has every task; or else
-    Gymnasium."""
+    """Addition if every task sets `digits`; our MiniGrid if it has every task; else Gymnasium."""
     if all("digits" in curriculum.settings.get(name, {}) for name in curriculum.names):
         return "addition"
     for name in curriculum.names:
@@ -203,7 +233,7 @@ def _environments(curriculum: Curriculum) -> str:
 
 
 def minigrid_tasks(curriculum: Curriculum) -> list[int]:
-    """The number of each task's environment in our own MiniGrid."""
+    """The index of each task's environment in our MiniGrid."""
     found: dict[int, str] = {}
     for name in curriculum.names:
         number = task_id(str(curriculum.settings.get(name, {}).get("env")))
@@ -217,7 +247,7 @@ def minigrid_tasks(curriculum: Curriculum) -> list[int]:
 
 
 def digits_of(curriculum: Curriculum) -> list[int]:
-    """The digits of each task's numbers."""
+    """The number of digits in each task."""
     found = []
     for name in curriculum.names:
         digits = curriculum.settings.get(name, {}).get("digits")

@@ -1,4 +1,4 @@
-"""Ctrl-C and a polite kill, while there is something to save."""
+"""Handle Ctrl-C and SIGTERM so that training can save before it exits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def interrupts(act: Callable[[int], None]) -> Iterator[list[int]]:
-    """Ctrl-C and a polite kill are noted, in the list that is given, instead of ending the process.
+    """Collect SIGINT and SIGTERM in the yielded list instead of ending the process.
 
-    act: called for each, with how many there were. Only the main thread can take them; in another
-    one all stays as it is.
+    Only the main thread can handle signals; in any other thread this does nothing.
+
+    Args:
+        act: Called at each signal with the number of signals so far.
     """
     noted: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -37,8 +39,10 @@ def interrupts(act: Callable[[int], None]) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """They wait in a process that is begun meanwhile, until it calls `release`; and in this one, if
-    it has no other thread that takes them."""
+    """Block both signals in this thread; child processes keep them blocked until `release`.
+
+    Another thread of this process may still receive them.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
@@ -47,5 +51,5 @@ def held() -> Iterator[None]:
 
 
 def release() -> None:
-    """They come, and what has waited comes now."""
+    """Unblock both signals; pending ones arrive now."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)

@@ -1,4 +1,4 @@
-"""Train a job, from begin to end, or on from where it was stopped."""
+"""Train a job from start to end, or resume it."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ CHECKPOINT_SECONDS = 30.0
 
 
 class Progress(NamedTuple):
-    """How a job stands; the arrays are means over runs, one number a task."""
+    """Progress of a job. The arrays hold one mean over runs per task."""
 
     update: int
     updates: int
     frames: int  # of all runs together
-    speed: float  # frames a second in the last chunk
+    speed: float  # frames per second in the last chunk
     mastery: NDArray[np.float64]
-    returns: NDArray[np.float64]  # NaN where no episode has ended lately
-    share: NDArray[np.float64]  # of the frames of the last chunk
+    returns: NDArray[np.float64]  # over the last chunks; NaN if no episode ended
+    share: NDArray[np.float64]  # of the last chunk's frames
 
 
 Report = Callable[[Progress], None]
-Note = Callable[[str], None]  # of a line that the user should know
+Note = Callable[[str], None]  # receives one line for the user
 Recent = deque[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
 class Outcome(NamedTuple):
-    """How a call of `train` or `resume` came to its end."""
+    """What `train` and `resume` return."""
 
     directory: Path
     update: int
-    ended: str | None  # why the job is over; None: it can be resumed
-    interrupted: bool  # by Ctrl-C, or a polite kill
+    ended: str | None  # why the job is finished; None if it can be resumed
+    interrupted: bool  # by Ctrl-C or SIGTERM
 
 
 def train(
@@ -63,13 +63,36 @@ def train(
     note: Note | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Outcome:
-    """Train a new job, and keep everything in a new directory.
+    """Train a new job and save everything in a new directory.
 
-    It ends after `job.frames` frames of each run, or earlier by what the job says; after so many
-    minutes, or on Ctrl-C, it stops, and `resume` goes on from there.
+    The job finishes after `job.frames` frames per run, or earlier if one of its stopping
+    conditions holds. If `minutes` run out, or on Ctrl-C, training stops after the current chunk
+    and `resume` continues it.
+
+    Args:
+        job: What to train.
+        directory: The run directory, new or empty.
+        command: The command line to record with the session.
+        minutes: Stop after this many minutes; by default there is no limit.
+        report: Called with the `Progress` after every chunk.
+        note: Called with each line that the user should see.
+        checkpoint_seconds: Shortest time between checkpoints. The last chunk always saves one.
+
+    Returns:
+        Where the job was saved, how far it got and why it stopped.
+
+    Raises:
+        MasteryError: If the directory is not empty or the job cannot be trained. Nothing is
+            written then.
+        CheckpointError: If the directory cannot be written.
+
+    Example:
+        >>> job = mastery.Job(mastery.Curriculum.load("blocked-unlock-pickup"))
+        >>> mastery.train(job, "runs/first", minutes=10)
+        >>> mastery.resume("runs/first")
     """
     check_new(Path(directory))
-    loop = make_loop(job)  # refuses what cannot be trained before anything is written
+    loop = make_loop(job)  # raises before anything is written
     with Store(directory, job) as store:
         return _train(store, job, loop, command, minutes, report, note, checkpoint_seconds)
 
@@ -85,10 +108,28 @@ def resume(
     note: Note | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Outcome:
-    """Go on with a job, bit for bit as if it had not been stopped.
+    """Resume a job; the result is bit for bit as if it had not been stopped.
 
-    frames: a new end. elsewhere: go on although the device is another one. Then, or if versions
-    have changed, which is noted, digits may differ from those of the uninterrupted job.
+    A finished job is left unchanged unless `frames` extends it.
+
+    Args:
+        directory: The run directory.
+        frames: A new number of frames per run, at least those already trained.
+        elsewhere: Resume even on a different device. Digits may then differ from those of an
+            uninterrupted job. They may also differ if package versions changed; a note says so.
+        command: The command line to record with the session.
+        minutes: Stop after this many minutes; by default there is no limit.
+        report: Called with the `Progress` after every chunk.
+        note: Called with each line that the user should see.
+        checkpoint_seconds: Shortest time between checkpoints. The last chunk always saves one.
+
+    Returns:
+        Where the job was saved, how far it got and why it stopped.
+
+    Raises:
+        MasteryError: If there is no job in the directory, another process is training it, the
+            device is different, or `frames` is less than already trained.
+        CheckpointError: If no checkpoint can be read, or the directory cannot be written.
     """
     with Store(directory) as store:
         job = Job.from_dict(store.description)
@@ -109,7 +150,7 @@ def resume(
 
 
 def _check_place(store: Store, job: Job, elsewhere: bool) -> None:
-    """Bit for bit needs the same device and the same versions."""
+    """Refuse a different device, and note different versions: either may change digits."""
     before = store.last_hardware()
     if before is None:
         return
@@ -134,14 +175,14 @@ def _check_place(store: Store, job: Job, elsewhere: bool) -> None:
 
 
 def _layout(job: Job, hardware: Mapping[str, Any]) -> int:
-    """What counts of the number of devices: cores only if they share a run, since each run is by
-    itself there."""
+    """What must be equal to resume bit for bit: on a CPU the cores per run, elsewhere the number
+    of devices."""
     devices = int(hardware.get("devices", 1))
     return job.parts(devices) if hardware.get("device") == "cpu" else devices
 
 
 def make_loop(job: Job) -> Loop:
-    """The loop for what a job's tasks are."""
+    """The loop for the job's kind of environments."""
     if job.environments == "addition":
         from mastery.training.loops.addition import AdditionLoop
 
@@ -214,14 +255,14 @@ def _train(
                 try:
                     report(_progress(job, step, speed, metrics, recent))
                 except OSError:
-                    report = None  # nobody is listening any more: that is no reason to stop
+                    report = None  # the reader has gone; keep training
             if stop:
                 break
     return Outcome(store.directory, step, ended, bool(interrupted))
 
 
 def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
-    """Why the job is over now, if it is."""
+    """Why the job is finished, or None if it is not."""
     unit = job.settings.unit
     if metrics.solved is not None and (metrics.solved[-1] > 0).all():
         return "every run has learned every task"
@@ -235,7 +276,7 @@ def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
 
 
 def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Episodes and sums of their returns over the last chunks; each (runs, tasks)."""
+    """Episodes and the sum of their returns over the last chunks; each (runs, tasks)."""
     episodes = np.stack([n for n, _ in recent])
     return episodes.sum(0), np.nansum(episodes * np.stack([mean for _, mean in recent]), 0)
 
@@ -257,7 +298,7 @@ def _progress(job: Job, step: int, speed: float, metrics: Metrics, recent: Recen
 
 
 def _interrupt(note: Note | None, times: int) -> None:
-    """The first time the chunk is finished; the second stops at once."""
+    """The first interrupt lets the chunk finish; the second stops at once."""
     if times > 1:
         raise KeyboardInterrupt
     if note is not None:

@@ -1,11 +1,11 @@
-"""What trains the runs of a job, chunk by chunk.
+"""Loops: each trains all runs of a job, chunk by chunk.
 
-loop                 what every loop does
+loop                 the interface of every loop
 compiled             teacher and learner compiled: all runs at once on a GPU, in turn on a CPU
 minigrid             a PPO agent in our own MiniGrid
 addition             an LSTM that learns to add
-gymnasium            a PPO agent in any Gymnasium environments, on the CPU:
-gymnasium_tasks      makes them, and
-gymnasium_episodes   plays in them
-named_arrays         what a loop carries, as named arrays for a checkpoint
+gymnasium            a PPO agent in any Gymnasium environments, stepped on the CPU
+gymnasium_tasks      makes these environments and encodes their observations
+gymnasium_episodes   plays episodes in them
+named_arrays         a loop's carry as named arrays for a checkpoint
 """

@@ -1,9 +1,9 @@
-"""Teacher and network on the addition curriculum.
+"""Train a network on the addition curriculum.
 
-Algorithm 3 of the paper, the batch form: the teacher's probabilities compose the minibatches of an
-epoch, and after it the teacher sees the accuracy on new examples of every task. How far a network
-is, is judged by examples that the teacher never sees: it has learned to add when it gets 99 % of
-these right in every task, three epochs running.
+Algorithm 3 of the paper, the batch form: the teacher's probabilities set the mix of tasks in the
+minibatches of an epoch. After the epoch the teacher sees the accuracy on new examples of every
+task. Other examples, for validation, decide when the network has learned to add: when it gets 99 %
+of them right in every task, three epochs running.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from mastery.training.loops.compiled import (
 )
 
 Array = Any  # a JAX array
-ENOUGH, RUNNING = 0.99, 3  # of every task's validation examples, in so many epochs
+ENOUGH, RUNNING = 0.99, 3  # share of correct validation examples in every task; epochs in a row
 
 
 class Studies(NamedTuple):
-    """A run without its teacher."""
+    """What changes in a run, without its teacher."""
 
     network: addition.Network
     optimiser: Any
-    key: Array  # of what it learns from
-    for_tests: Array  # the key of what is tested
-    epochs: Array  # () int32: how many there have been
-    running: Array  # () int32: how many of the last ones were good enough
-    solved: Array  # () int32: after how many epochs it had learned, 0 if it has not
+    key: Array  # of the training examples
+    for_tests: Array  # key of the tests
+    epochs: Array  # () int32: epochs so far
+    running: Array  # () int32: epochs in a row with enough right
+    solved: Array  # () int32: epochs until it had learned to add, 0 if it has not
 
 
 def begin(key: Array, settings: Settings) -> Studies:
-    # tests go on with the teacher's key, and take what it leaves of every split
+    # tests share the teacher's key and use the parts of each split that the teacher does not
     for_tests, _, for_learner = jax.random.split(key, 3)
     learner, none = addition.begin(for_learner, settings), jnp.int32(0)
     return Studies(*learner, for_tests, none, none, none)
@@ -59,7 +59,7 @@ def epoch(
     settings: Settings,
     parts: int = 1,
 ) -> tuple[Studies, Learned]:
-    """One epoch of the network, and how it does after it."""
+    """Train one epoch, then test the network."""
     learner, (key, epochs, running, solved) = Learner(*studies[:3]), studies[3:]
     learner, examples = addition.learn(learner, probability, digits, settings, hyper, parts)
     key, _, for_teacher, for_validation = jax.random.split(key, 4)
@@ -77,10 +77,10 @@ def epoch(
 def validate(
     network: addition.Network, key: Array, digits: Any, each: int, parts: int = 1
 ) -> Array:
-    """Whether every task has enough validation examples right. The longest numbers are tried first,
-    and the others only where a run has learned these: until then the answer is known."""
+    """Whether every task has enough validation examples right. Test the longest numbers first, and
+    the other tasks only if a run passes these."""
     given, target = addition.tests(key, digits, each, FOR_VALIDATION)
-    few = int(round((1 - ENOUGH) * each, 6))  # errors that a task may have
+    few = int(round((1 - ENOUGH) * each, 6))  # most errors allowed per task
 
     def enough(which: Any) -> Array:
         right = addition.right(network, given[:, which], target[:, which], parts)
@@ -93,18 +93,18 @@ def validate(
 
 
 def evaluate(studies: Studies, key: Array, digits: Any, each: int) -> Evaluation:
-    """Validation examples of every task, the same for every run, which are the first axis."""
+    """Test validation examples of every task, the same for all runs. Runs are the first axis."""
 
     def one(network: addition.Network) -> Array:
         return addition.accuracy(network, key, digits, each, FOR_VALIDATION)
 
-    right = each_run(one, studies.network)[:, None]  # there is one policy: the likeliest digits
+    right = each_run(one, studies.network)[:, None]  # one policy: the likeliest digits
     return Evaluation(right, right, jnp.full_like(right, max(digits) + 1))
 
 
 class AdditionLoop(CompiledLoop):
-    """The loop of a job on the addition curriculum. Where there are more cores than runs, several
-    share one."""
+    """The loop of a job on the addition curriculum. If there are more cores than runs, several
+    cores share a run."""
 
     def __init__(self, job: Job, devices: list[Any] | None = None) -> None:
         settings = job.settings

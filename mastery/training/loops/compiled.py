@@ -1,13 +1,13 @@
-"""Teacher and learner compiled, for all runs of a job: what every such loop has in common.
+"""The base of the loops that compile teacher and learner, for all runs of a job.
 
-Algorithm 2 of the paper: the teacher gives the probabilities of the tasks, the learner trains by
-them, and the teacher sees what came of it. One run is written down, in pieces.
+Algorithm 2 of the paper: the teacher gives the probabilities of the tasks, the learner trains on
+tasks drawn from them, and the teacher sees the returns. The code describes one run, in pieces.
 
-On a GPU the pieces are one program for a chunk of updates, and `jax.vmap` makes it all runs at
-once. On a CPU one run after the other is faster, and compiling takes longer than many a job: there
-each piece is a program of its own, and the large ones, which know no program and in MiniGrid no
-curriculum, are compiled once for all jobs with such a learner on as many devices. `jax.shard_map`
-spreads runs over devices.
+On a GPU the pieces are compiled as one function for a chunk of updates, and `jax.vmap` trains all
+runs at once. On a CPU it is faster to train one run after the other, and compiling takes longer
+than many jobs, so each piece is compiled by itself. The large pieces do not depend on the teacher's
+program or, in MiniGrid, on the curriculum: they are compiled once for all jobs with the same
+learner and number of devices. `jax.shard_map` spreads runs over devices.
 """
 
 from __future__ import annotations
@@ -37,21 +37,25 @@ _AXIS = "run"
 
 
 class Learned(NamedTuple):
-    """What came of an update, of each task that the learner knows."""
+    """The results of an update, for each task that the learner knows."""
 
-    episodes: Array  # that ended, or tests
+    episodes: Array  # that ended, or test examples
     returns: Array  # their sum
     frames: Array
     solved: Array | None = None  # (): see `Metrics`
 
 
 class Student(NamedTuple):
-    """The learner of a run, and where the tasks of the curriculum are among those it knows.
+    """The learner of a run.
 
-    begin: a learner, from the key of its run; the teacher has the first two keys of its split.
-    learn: one update, from the learner, the probabilities of all `known` tasks, and its hyper.
-    evaluate: of the learners of several runs, which are the first axis, and a key.
-    parts: devices that share a run, on this axis; what they do must come out the same on each.
+    Attributes:
+        begin: Makes a learner from the run's key. The teacher uses the first two keys of its split.
+        learn: One update, from the learner, the probabilities of all `known` tasks and the hyper.
+        evaluate: Evaluates the learners of several runs, the first axis, with a key.
+        tasks: The index of each of the curriculum's tasks among the `known` ones.
+        known: The number of tasks that the learner knows.
+        parts: Devices that share a run. Each must compute the same result.
+        axis: The name of their axis.
     """
 
     begin: Callable[[Array], Any]
@@ -73,9 +77,9 @@ class Plan(NamedTuple):
 class Teaching(NamedTuple):
     """The teacher of a run."""
 
-    state: Any  # the program's
+    state: Any  # the program's state
     key: Array
-    probability: Array  # (known,): of each task in the next update
+    probability: Array  # (known,): of each task, for the next update
 
 
 class Carry(NamedTuple):
@@ -86,7 +90,7 @@ class Carry(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """A run: how it begins, and its updates."""
+    """The functions that make up a run."""
 
     new_teacher: Callable[[Array, Switch], Teaching]
     new_learner: Callable[[Array], Any]
@@ -103,11 +107,11 @@ class Pieces(NamedTuple):
         return Carry(teacher, learner), metrics
 
 
-_DONATED = ((), (), (0,), (0,))  # the arguments that each piece may write over
+_DONATED = ((), (), (0,), (0,))  # arguments that each piece may overwrite
 
 
 def pieces(student: Student, slots: int) -> Pieces:
-    """Of a run with this student; slots: of the windows that the programs keep."""
+    """The pieces of a run with this student; `slots` is the largest window K of its programs."""
     tasks, shape = student.tasks, (3, len(student.tasks))
 
     def teaching(state: Any, key: Array, distribution: Array) -> Teaching:
@@ -138,8 +142,8 @@ def pieces(student: Student, slots: int) -> Pieces:
 
 
 class CompiledLoop:
-    """The loop of a job; see `loop.Loop`. Its carry is a list: the runs that are trained at the
-    same time, and then those after them."""
+    """The loop of a job; see `loop.Loop`. Its carry is a list with one item per turn: the runs
+    that are trained at the same time."""
 
     def __init__(self, job: Job, student: Student, devices: list[Any] | None = None) -> None:
         self.job = job
@@ -148,7 +152,7 @@ class CompiledLoop:
         self._runs, self._in_turn = len(runs), in_turn(devices)
         groups = min(len(runs), len(devices) // student.parts)
         at_once = groups if self._in_turn else -(-len(runs) // groups) * groups
-        # the last ones may be some that nobody asked for, so that every device has as many
+        # repeat the last run so that every device has the same number of runs
         padded = runs + [runs[-1]] * (-len(runs) % at_once)
         shape = (groups, student.parts)
         used = np.array(devices[: groups * student.parts]).reshape(shape)
@@ -171,7 +175,7 @@ class CompiledLoop:
 
         def compiled(f: Any, donated: Any = ()) -> Any:
             every = over(lambda *given: each_run(f, *given), in_specs=spread)
-            # what comes out lies as what was loaded does, or it would be compiled a second time
+            # outputs get the sharding of loaded arrays, or JAX would compile a second time
             return jax.jit(every, donate_argnums=donated, out_shardings=self._sharding)
 
         self.pieces = pieces(student, slots(job))
@@ -191,7 +195,7 @@ class CompiledLoop:
 
     def advance(self, carry: list[Carry]) -> tuple[list[Carry], Metrics]:
         after, metrics = zip(*map(self._advance, carry, self._plans), strict=True)
-        if self._in_turn:  # and all are under way now
+        if self._in_turn:  # np.stack waits for results, after all turns were dispatched
             metrics = tuple(jax.tree.map(lambda *x: np.stack(x, 1), *turn) for turn in metrics)
         return list(after), jax.tree.map(lambda x: np.swapaxes(x, 0, 1), self._own(metrics))
 
@@ -219,7 +223,7 @@ class CompiledLoop:
         pass
 
     def _turns(self, runs: Any) -> list[Any]:
-        """Those at the same time, on their devices, and then those after them."""
+        """Split the runs into turns and put each on its devices."""
         count = jax.tree.leaves(runs)[0].shape[0]
         return [
             jax.device_put(
@@ -229,12 +233,12 @@ class CompiledLoop:
         ]
 
     def _own(self, turns: Any) -> Any:
-        """Of all runs, on the host, without those that only fill up the devices."""
+        """Join the turns on the host, without the runs that only fill up devices."""
         return jax.tree.map(lambda *x: np.concatenate(x)[: self._runs], *turns)
 
 
 def _updates(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, list[Metrics]]:
-    """So many updates of one run of each device, each piece by itself; nobody waits for them."""
+    """Dispatch `count` updates of one run per device, piece by piece, without waiting for them."""
     found = []
     for _ in range(count):
         carry, metrics = run.update(carry, plan)
@@ -243,14 +247,14 @@ def _updates(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, 
 
 
 def _scan(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:
-    """So many updates of one run, to be compiled."""
+    """`count` updates of one run, to be compiled."""
     found: tuple[Carry, Metrics]
     found = lax.scan(lambda now, _: run.update(now, plan), carry, length=count)
     return found
 
 
 def each_run(f: Any, *runs: Any) -> Any:
-    """f for every run; one alone goes without an axis of runs."""
+    """Apply f to every run, by `jax.vmap`; a single run needs no vmap."""
     if jax.tree.leaves(runs[0])[0].shape[0] == 1:
         found = f(*jax.tree.map(lambda x: x[0], runs))
         return jax.tree.map(lambda x: x[None], found)
@@ -258,22 +262,22 @@ def each_run(f: Any, *runs: Any) -> Any:
 
 
 def in_turn(devices: list[Any]) -> bool:
-    """Whether a device takes one run after the other. A core does: there the products of many small
-    matrices at once are slower, and a run by itself stays in the cache."""
+    """Whether a device trains one run after the other. A CPU core does: batched products of many
+    small matrices are slower there, and a single run stays in the cache."""
     return bool(devices[0].platform == "cpu")
 
 
 def in_any_run(condition: Array) -> Array:
-    """Whether it holds in one of the runs of this device, so that `lax.cond` can leave out what
-    none of them needs. Within `each_run`."""
+    """Whether the condition holds in any run of this device, so that `lax.cond` can skip work that
+    no run needs. Call it inside `each_run`."""
     try:
         return lax.pmax(condition.astype(jnp.int32), _AXIS) > 0  # type: ignore[no-untyped-call]
-    except NameError:  # by itself
+    except NameError:  # a single run has no axis
         return condition
 
 
 def slots(job: Job) -> int:
-    """Of the windows that the job's programs keep."""
+    """The largest window K in the job."""
     return max(int(Recipe.parse(program).settings["window"]) for program in job.programs)
 
 

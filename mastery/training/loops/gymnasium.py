@@ -1,16 +1,14 @@
-"""Teacher and agent on any Gymnasium environments, for all runs of a job, one after the other.
+"""Train PPO agents in any Gymnasium environments, one run after the other.
 
-Algorithm 2 of the paper, as in `minigrid_loop`, with the same agent and the same PPO, but the
-environments are Python objects: a frame of all environments of a run is one compiled call of the
-agent and one `step` of each environment. An episode is over when it is terminated or truncated
-alike.
+Algorithm 2 of the paper, with the agent and the PPO of `minigrid`. But the environments are Python
+objects: a frame of all environments of a run is one compiled call of the agent and one `step` of
+each environment. An episode ends when it is terminated or truncated.
 
-Environments cannot be saved. So that a job that goes on from a checkpoint does what it would have
-done, to the bit, every chunk of updates begins with new episodes, and those that are not over at
-its end are broken off: the agent learns from their frames, and their returns are not counted. All
-random numbers, the environments' own among them, come from the run's seed and the number of the
-update. (An environment that does not heed the seed of `reset`, or keeps something from one episode
-to the next, cannot be repeated.)
+Environments cannot be saved. To resume bit for bit, every chunk of updates begins with new
+episodes. Episodes that have not ended when the chunk ends are cut off: the agent learns from their
+frames, but their returns do not count. All random numbers, also those of the environments, come
+from the run's seed and the number of the update. (An environment that ignores the seed of `reset`,
+or keeps state from one episode to the next, is not reproducible.)
 """
 
 from __future__ import annotations
@@ -41,12 +39,12 @@ from mastery.training.loops.named_arrays import fitting, named
 
 Array = Any  # a NumPy or a JAX array
 
-# what random numbers are for; each stream is [seed, one of these, update, slot]
+# purposes of random numbers; each stream is seeded by [seed, purpose, update, slot]
 EPISODES, ACTIONS, NOISE = range(3)
 
 
 class Learner(NamedTuple):
-    """An agent and its optimiser's memory."""
+    """An agent and the state of its optimiser."""
 
     agent: Agent
     optimiser: Any
@@ -57,7 +55,7 @@ class Carry(NamedTuple):
 
     teacher: Any  # the program's state
     learner: Learner
-    update: Any  # () int64: how many there have been
+    update: Any  # () int64: updates so far
 
 
 @partial(jax.jit, static_argnames=("settings", "space"))
@@ -75,7 +73,7 @@ def learn(
     settings: Settings,
     h: Hyper,
 ) -> Learner:
-    """One update; `after`: memory, starts and observation that follow the last frame."""
+    """One PPO update. `after` is memory, starts and observation after the last frame."""
     _, _, last = learner.agent(*after)
     frames = ppo.segments(trajectory, last, settings, h)
     return Learner(*ppo.improve(*learner, frames, key, settings, h))
@@ -103,7 +101,7 @@ class GymnasiumLoop:
                 )
         self._runs = job.runs
         recipes = [Recipe.parse(run.program) for run in self._runs]
-        # every run has a state for each kind of program, so that all runs have the same arrays
+        # every run has a state of every kind of program, so that all runs have the same arrays
         programs = stack([recipe.build(job.curriculum) for recipe in recipes])
         self._programs: list[Switch] = [
             tree_map(lambda x, i=i: x[i], programs) for i in range(len(recipes))
@@ -126,7 +124,7 @@ class GymnasiumLoop:
         return list(after), jax.tree.map(lambda *x: np.stack(x, axis=1), *metrics)
 
     def _advance(self, run: int, carry: Carry) -> tuple[Carry, Metrics]:
-        """One chunk of one run."""
+        """Train one chunk of one run."""
         teacher, learner, update = carry[0], carry[1], int(carry.update)
         settings, program = self.job.settings, self._programs[run]
         seed, changes = self._runs[run].seed, self._runs[run].changes
@@ -173,7 +171,7 @@ class GymnasiumLoop:
         return carry
 
     def close(self) -> None:
-        """Close the environments; they are made again should they be needed."""
+        """Close the environments; they are made again when needed."""
         for slot in self._slots:
             slot.close()
 
@@ -183,7 +181,7 @@ def _random(seed: int, purpose: int, update: int, slot: int) -> np.random.Genera
 
 
 def _keys(seed: int) -> Array:
-    """Of the new agent, and of the order in which it learns from frames."""
+    """Two keys: for the new agent, and for the order of frames in its updates."""
     return jax.random.split(jax.random.key(seed))
 
 

@@ -1,8 +1,8 @@
-"""Episodes in Gymnasium environments: many side by side, with one call of the agent a frame.
+"""Play episodes in Gymnasium environments side by side, with one call of the agent per frame.
 
-Slot        a place for one episode after the other
-Play        the episodes that a run learns from, in one chunk
-evaluate    episodes of every task, apart from training
+Slot        plays one episode after the other
+Play        the training episodes of a run in one chunk
+evaluate    episodes of every task, outside training
 """
 
 from __future__ import annotations
@@ -26,30 +26,34 @@ from mastery.training.loops.gymnasium_tasks import GymnasiumTasks
 from mastery.training.loops.loop import EVALUATION_SEED
 
 Array = Any  # a NumPy or a JAX array
-LONGEST = 10_000  # steps of an episode in an evaluation, where the environment has no limit
+LONGEST = 10_000  # most steps of an evaluation episode if the environment has no limit
 
 
 @jax.jit
 def act(
     agent: Agent, memory: Array, starts: Array, observation: Array, uniforms: Array, greedy: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """New memory, and an action, its log-probability and the value in each environment."""
+    """The new memory; and the action, its log-probability and the value, per environment."""
     memory, logits, value = agent(memory, starts, observation)
     action = jnp.where(greedy, logits.argmax(-1), ppo.choose(logits, uniforms))
     return memory, action, ppo.log_probability(logits, action), value
 
 
 class Slot:
-    """Where one episode after the other is played; environments are made when they are needed."""
+    """Plays one episode after the other. Makes an environment when a task first needs it."""
 
     def __init__(self, tasks: GymnasiumTasks) -> None:
         self._tasks = tasks
         self._envs: dict[int, Env] = {}
-        self.task, self.total, self.length = 0, 0.0, 0  # of the episode: its return, its frames
-        self.shown: set[bytes] = set()  # in the episode
+        self.task, self.total, self.length = (
+            0,
+            0.0,
+            0,
+        )  # of the episode; total: its return, length: its frames
+        self.shown: set[bytes] = set()  # views in the episode
 
     def begin(self, task: int, seed: int) -> NDArray[Any]:
-        """A new episode, and the first that is seen of it."""
+        """Start an episode and return its first view."""
         self.task, self.total, self.length = task, 0.0, 0
         self.shown.clear()
         if task not in self._envs:
@@ -57,11 +61,11 @@ class Slot:
         try:
             observation, _ = self._envs[task].reset(seed=seed)
             return self._seen(observation)
-        except Exception as error:  # whatever an environment of someone else's does
+        except Exception as error:  # user code may raise anything
             raise self._failed("reset", error) from error
 
     def step(self, action: int) -> tuple[NDArray[Any], float, bool]:
-        """What is seen next, the reward, and whether the episode is over."""
+        """Take an action; return the next view, the reward and whether the episode ended."""
         try:
             observation, given, terminated, truncated, _ = self._envs[self.task].step(
                 action + self._tasks.first_action
@@ -71,22 +75,24 @@ class Slot:
                 raise ValueError(f"its reward is {reward}")
             self.total, self.length = self.total + reward, self.length + 1
             return self._seen(observation), reward, bool(terminated or truncated)
-        except Exception as error:  # whatever an environment of someone else's does
+        except Exception as error:  # user code may raise anything
             raise self._failed("step", error) from error
 
     def new(self, seen: NDArray[Any]) -> bool:
-        """Whether a view has not been shown in the episode before; now it has."""
+        """Whether a view is new in this episode; remembers it."""
         if self._tasks.space.kind != "cells":
-            return False  # pictures and numbers are hardly ever the same twice
+            return False  # pixels and vectors hardly ever repeat
         before = len(self.shown)
         self.shown.add(seen.tobytes())
         return len(self.shown) > before
 
     def close(self) -> None:
+        """Close the environments."""
         while self._envs:
             self._envs.popitem()[1].close()
 
     def _seen(self, observation: Any) -> NDArray[Any]:
+        """Encode an observation and check its shape, dtype and finiteness."""
         view = self._tasks.views[self.task]
         x = view.encode(observation)
         if x.shape != view.shape or x.dtype != view.dtype:
@@ -106,7 +112,7 @@ class Slot:
 
 
 class Played(NamedTuple):
-    """What was played in an update, of each task; (tasks,) each."""
+    """What was played in an update; each (tasks,)."""
 
     episodes: NDArray[np.int32]  # that ended
     returns: NDArray[np.float64]  # their sum
@@ -114,9 +120,12 @@ class Played(NamedTuple):
 
 
 class Play:
-    """The episodes of one run in one chunk.
+    """The training episodes of one run in one chunk.
 
-    random: of each slot, for the tasks of its episodes and their seeds.
+    Args:
+        tasks: The tasks.
+        slots: One slot per environment.
+        random: One generator per slot, for the tasks and seeds of its episodes.
     """
 
     def __init__(
@@ -128,14 +137,20 @@ class Play:
     def on(
         self, agent: Agent, probability: NDArray[Any], uniforms: NDArray[Any], bptt: int
     ) -> tuple[Trajectory, tuple[Array, Array, Array], Played]:
-        """Some frames more; what comes after them (memory, starts, observation); and what was
-        played.
+        """Play the frames of one update.
 
-        probability: (tasks,) of the episodes that begin. uniforms: (frames, envs) for the actions.
+        Args:
+            agent: The agent.
+            probability: (tasks,), to draw the tasks of new episodes.
+            uniforms: (frames, envs), to draw actions.
+            bptt: Frames between saved memories.
+
+        Returns:
+            The trajectory; memory, starts and observation after it; and what was played.
         """
         frames, envs = uniforms.shape
         sums = cumulative(probability)
-        # these are made anew each time: what has been given to JAX must not be written over
+        # new arrays each time: arrays passed to JAX must not be overwritten
         observation = np.empty((frames + 1, envs, *self._tasks.space.shape), self._tasks.dtype)
         starts = np.empty((frames + 1, envs), bool)
         new = np.empty((frames, envs), bool)
@@ -191,9 +206,9 @@ class Play:
 def evaluate(
     agent: Agent, tasks: GymnasiumTasks, slots: list[Slot], episodes: int, update: int
 ) -> Evaluation:
-    """So many episodes of every task, by every policy; each (policies, tasks).
+    """Play `episodes` episodes per task and policy; the means are (policies, tasks).
 
-    They begin alike for all agents. Each slot takes the next episode when its own is over.
+    All agents get the same seeds. A slot starts the next episode when its episode ends.
     """
     shape = (len(POLICIES), len(tasks.names), episodes)
     returns, length = np.zeros((2, *shape))
@@ -219,7 +234,7 @@ def evaluate(
         for i, (_, random) in playing.items():
             uniforms[i] = random.random(dtype=np.float32)
         memory, action, _, _ = act(agent, memory, starts, observation, uniforms, greedy)
-        chosen = np.asarray(action).tolist()  # waits: only then may the arrays be written over
+        chosen = np.asarray(action).tolist()  # waits for JAX; then the arrays may be overwritten
         starts[:] = False
         for i, (which, _) in list(playing.items()):
             slot = slots[i]

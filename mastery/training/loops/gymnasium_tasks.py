@@ -1,14 +1,14 @@
-"""The tasks of a curriculum as Gymnasium environments, and what is seen of them.
+"""The tasks of a curriculum as Gymnasium environments, and how observations are encoded.
 
 An observation becomes one array, of the same kind in all tasks:
 
-    cells     MiniGrid's view, if all tasks are of those that our own engine knows
-    pixels    any other view of MiniGrid's (a cell is three numbers, each becomes 11 zeros and
-              ones), and every Box of two or three dimensions
-    vector    a Box of one dimension, and all else that Gymnasium can flatten; numbers are taken
-              as they are, so an environment had better keep them near 1
+    cells     MiniGrid's view, if our own engine has all tasks
+    pixels    any other MiniGrid view (a cell is three numbers, each becomes 11 zeros and ones),
+              and every Box of two or three dimensions
+    vector    a Box of one dimension, and all else that Gymnasium can flatten; numbers are not
+              rescaled, so an environment should keep them near 1
 
-Of MiniGrid's observations only the image is shown, not the direction and not the mission.
+The agent sees only the image of a MiniGrid observation, not the direction or the mission.
 """
 
 from __future__ import annotations
@@ -31,21 +31,23 @@ BYTE, SINGLE = np.dtype(np.uint8), np.dtype(np.float32)
 
 
 class View(NamedTuple):
-    """What is seen of an environment."""
+    """How the agent sees an environment."""
 
     kind: str  # cells, pixels or vector
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    encode: Callable[[Any], NDArray[Any]]  # an observation as an array of this shape and dtype
+    encode: Callable[[Any], NDArray[Any]]  # from an observation to an array of this shape and dtype
 
 
 class GymnasiumTasks:
-    """The tasks of a curriculum; all of them show and do the same kind of thing.
+    """The tasks of a curriculum; all have the same kind of observations and actions.
 
-    space: what an agent sees and does. dtype: of what it sees.
-    scale: of the rewards that an agent learns from: 1 for the tasks of our own MiniGrid, and else
-        so that from a task's minimum to its maximum is 1.
-    limits: the most steps of an episode of each task, None where that is not known.
+    Attributes:
+        space: The agent's observations and actions.
+        dtype: Of the encoded observations.
+        scale: Factor for each task's rewards in training: 1 for the tasks of our own MiniGrid,
+            else 1 / (the task's maximum − its minimum).
+        limits: The most steps of an episode of each task; None if unknown.
     """
 
     def __init__(self, curriculum: Curriculum, actions: int) -> None:
@@ -76,12 +78,12 @@ class GymnasiumTasks:
                         "wrap its environment"
                     )
         view, n, self.first_action = found[0]
-        # the last of MiniGrid's seven actions does nothing in the tasks of our own engine
+        # MiniGrid's last action, the seventh, does nothing in the tasks of our own engine
         self.space = Space(view.kind, view.shape, min(actions, n) if view.kind == "cells" else n)
         self.dtype = view.dtype
 
     def make(self, task: int, render_mode: str | None = None) -> Env:
-        """A new environment of a task."""
+        """Make a new environment of a task."""
         return make_by_settings(self.names[task], self._settings[task], render_mode)
 
     def _view(self, task: int, env: Env) -> View:
@@ -105,7 +107,7 @@ class GymnasiumTasks:
 
 
 def _view_of(env: Env, as_cells: bool) -> View | None:
-    """What is seen of an environment, if it can be made one array."""
+    """How the agent sees an environment; None if its observations cannot be one array."""
     space = getattr(env, "observation_space", None)
     if not (isinstance(space, spaces.Dict) and {"image", "mission"} <= set(space)):
         return _view_of_space(space)
@@ -114,7 +116,7 @@ def _view_of(env: Env, as_cells: bool) -> View | None:
         return View("cells", (7, 7), BYTE, lambda seen: TODAY.encode(seen["image"]))
     side = env.get_wrapper_attr("agent_view_size") if env.has_wrapper_attr("agent_view_size") else 0
     if shape == (side, side, 3):
-        planes = np.arange(11, dtype=np.uint8)  # 10 is the largest of the package's numbers
+        planes = np.arange(11, dtype=np.uint8)  # 10 is the largest number in the minigrid package
 
         def spread(seen: Any) -> NDArray[Any]:
             equal: NDArray[Any] = seen["image"][..., None] == planes
@@ -144,7 +146,7 @@ def _view_of_space(space: Any) -> View | None:
         return View("vector", space.shape, SINGLE, lambda seen: np.asarray(seen, SINGLE))
     try:
         flat = spaces.flatten_space(space)
-    except NotImplementedError:  # a space of someone else's
+    except NotImplementedError:  # a custom space
         return None
     if not isinstance(flat, spaces.Box):
         return None
@@ -157,13 +159,13 @@ def _view_of_space(space: Any) -> View | None:
 
 
 def _is_ours(settings: Mapping[str, Any]) -> bool:
-    """Whether all that there is in an environment of MiniGrid's has a cell of one byte."""
+    """Whether our own engine has this environment, so that one byte encodes each cell."""
     name = str(settings.get("env")).rpartition(":")[2].rpartition("-v")[0]
     return name in {f"MiniGrid-{ours}" for ours in NAMES}
 
 
 def _limit(env: Env) -> int | None:
-    """The most steps of an episode, by Gymnasium or by MiniGrid, if that is known."""
+    """The most steps of an episode, set by Gymnasium or MiniGrid; None if unknown."""
     known = (env.spec.max_episode_steps, getattr(env.unwrapped, "max_steps", None))
     return min((n for n in known if isinstance(n, int)), default=None)
 

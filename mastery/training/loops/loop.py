@@ -1,4 +1,4 @@
-"""What a loop does for a job; see `minigrid_loop`, `gymnasium_loop` and `addition_loop`."""
+"""The interface of a loop; `minigrid`, `gymnasium` and `addition` implement it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from mastery.rundir.metrics import Evaluation, Metrics
 
-EVALUATION_SEED = 2**32 - 5  # of the episodes that are played in evaluations, by all runs alike
+EVALUATION_SEED = 2**32 - 5  # seed of the evaluation episodes, the same for all runs
 
 
 class Loop(Protocol):
-    """All runs of a job, from one chunk of updates to the next.
+    """Trains all runs of a job, one chunk of updates at a time.
 
-    `carry` is everything that changes: given the same, the same comes out, to the bit.
+    `carry` holds everything that changes: the same carry gives the same result, bit for bit.
     """
 
     def begin(self) -> Any:
@@ -22,12 +22,11 @@ class Loop(Protocol):
         ...
 
     def advance(self, carry: Any) -> tuple[Any, Metrics]:
-        """One chunk of updates. The carry that was given must not be used any more."""
+        """Train one chunk of updates. Do not use the given carry afterwards."""
         ...
 
     def evaluate(self, carry: Any, update: int) -> Evaluation:
-        """Play `job.episodes` episodes of every task with every run's agent, or test so many
-        examples."""
+        """Play `job.episodes` episodes (in addition: test examples) per task, policy and run."""
         ...
 
     def save(self, carry: Any) -> dict[str, NDArray[Any]]:
@@ -35,9 +34,9 @@ class Loop(Protocol):
         ...
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> Any:
-        """The carry back from its arrays."""
+        """The carry from the arrays that `save` returned."""
         ...
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Close environments and other resources."""
         ...

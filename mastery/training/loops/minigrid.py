@@ -1,10 +1,10 @@
-"""Teacher, environments and agent, compiled.
+"""Train PPO agents in our own MiniGrid: teacher, environments and agent are compiled.
 
-Algorithm 2 of the paper: the teacher gives the probabilities of the tasks, each environment draws
-its next task from them when an episode ends, and after each update of PPO (a time-step) the teacher
-sees the mean return of each task whose episodes ended in it.
+Algorithm 2 of the paper: the teacher gives the probabilities of the tasks. Each environment draws
+its next task from them when an episode ends. After each PPO update (a time-step) the teacher sees,
+for each task, the mean return of the episodes that ended in it.
 
-One run is written down here; `compiled_loop` makes it many.
+The code describes one run; `compiled` makes it many.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Array = Any  # a JAX array
 def evaluate(
     agents: Agent, key: Array, tasks: Array, minimum: Array, episodes: int, settings: Settings
 ) -> Evaluation:
-    """Episodes of every task, by every run's agent, greedy and sampled; the levels are the same
-    for all of them. Runs are the first axis of `agents`."""
+    """Play `episodes` episodes of every task with every run's agent, greedy and sampled. All play
+    the same levels. Runs are the first axis of `agents`."""
     for_levels, for_actions = jax.random.split(key)
     once = jnp.repeat(jnp.asarray(tasks), episodes)
     edition = find_edition(settings.edition)
@@ -44,7 +44,7 @@ def evaluate(
     runs = jax.tree.leaves(agents)[0].shape[0]
     count = len(POLICIES) * len(once)
 
-    def for_all(x: Array) -> Array:  # of every run, by both policies
+    def for_all(x: Array) -> Array:  # for every run and both policies
         return jnp.broadcast_to(jnp.concatenate([x] * len(POLICIES)), (runs, count, *x.shape[1:]))
 
     greedy = jnp.arange(count) < len(once)
@@ -93,7 +93,7 @@ class MiniGridLoop(CompiledLoop):
             return learner, Learned(*played)
 
         student = Student(
-            # the teacher has the first two keys
+            # the teacher uses the first two keys
             begin=lambda key: ppo.begin(jax.random.split(key, 3)[2], settings),
             learn=learn,
             evaluate=lambda learner, key: evaluate(

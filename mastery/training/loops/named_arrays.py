@@ -1,4 +1,4 @@
-"""What a loop carries as named arrays, for a checkpoint, and back."""
+"""Convert a loop's carry to named arrays for a checkpoint, and back."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _UNFIT = (
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether it is a key of random numbers, which is saved as plain numbers."""
+    """Whether a leaf is a JAX random key; keys are saved as plain numbers."""
     return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 
 def named(tree: Any) -> list[tuple[str, Any]]:
-    """The arrays of a tree, or what stands for them, each with its path as a name."""
+    """The arrays (or their shapes and dtypes) of a tree, each named by its path."""
 
     def plain(leaf: Any) -> Any:
         if not is_key(leaf):
@@ -39,7 +39,15 @@ def named(tree: Any) -> list[tuple[str, Any]]:
 def fitting(
     arrays: Mapping[str, NDArray[Any]], wanted: Iterable[tuple[str, tuple[int, ...], Any]]
 ) -> list[NDArray[Any]]:
-    """The arrays in the order of these names, with these shapes and dtypes, and no others."""
+    """The arrays in the wanted order.
+
+    Args:
+        arrays: Arrays by name, from a checkpoint.
+        wanted: The name, shape and dtype of each.
+
+    Raises:
+        CheckpointError: If an array is missing, has another shape or dtype, or is not wanted.
+    """
     remaining, found = dict(arrays), []
     for name, shape, dtype in wanted:
         array = remaining.pop(name, None)
