@@ -34,4 +34,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if close := get_close_matches(name, known, n=1):
         return f"; did you mean {close[0]!r}?"
     few = ", ".join(repr(k) for k in known[:12])
-    return f"; there is {few}{', …' if len(known) > 12 else ''}" if known else ""
+    return f"; choose from {few}{', …' if len(known) > 12 else ''}" if known else ""

@@ -197,3 +197,11 @@ def test_lists_of_programs_may_hold_settings():
         "uniform",
         "sequential",
     ]
+
+
+@pytest.mark.parametrize("curriculum", ["blocked-unlock-pickup", "addition-3"])
+def test_every_setting_of_a_learner_is_explained(curriculum):
+    """`--set list` takes the explanation from the comment on the field's line."""
+    lines = run("train", curriculum, "--set", "list").splitlines()
+    assert len(lines) > 5
+    assert all(re.fullmatch(r"\w+=\S+ +\S.*", line) for line in lines)

@@ -155,7 +155,9 @@ class CurriculumVectorEnv(Wrapper):
             mode = AutoresetMode(autoreset_mode)
         except ValueError:
             known = ", ".join(repr(m.value) for m in AutoresetMode)
-            raise MasteryError(f"autoreset_mode is {autoreset_mode!r}; there is {known}") from None
+            raise MasteryError(
+                f"autoreset_mode is {autoreset_mode!r}; choose from {known}"
+            ) from None
         self.teacher, self._ledger = teacher, Ledger.of(teacher)
         self._ledger.set_every(update_every)
         self._maker = Maker(make_env, teacher.curriculum)

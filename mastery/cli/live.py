@@ -32,10 +32,10 @@ def progress_view(
 ) -> Iterator[Callable[[State], None]]:
     """Yield a function to call after each chunk. `unit` is frames or examples."""
     if not console.is_terminal:
-        typer.echo("preparing: the first compilation takes some half a minute")
+        typer.echo("preparing: the first compilation takes about half a minute")
         yield _Lines(tasks, unit)
         return
-    waiting = Spinner("dots", "preparing: the first compilation takes some half a minute")
+    waiting = Spinner("dots", "preparing: the first compilation takes about half a minute")
     with Live(waiting, console=console, refresh_per_second=8) as live:
         done = Progress(
             TextColumn("[bold]{task.fields[frames]}"),
@@ -65,7 +65,7 @@ def progress_view(
 def several_view(console: Console) -> Iterator[Callable[[str, str, State], None]]:
     """Yield a function to call with a job's name, unit and progress; each job gets one line."""
     if not console.is_terminal:
-        typer.echo("preparing: the first compilations take some half a minute")
+        typer.echo("preparing: the first compilations take about half a minute")
         lines: dict[str, _Lines] = {}
 
         def tell(name: str, unit: str, state: State) -> None:

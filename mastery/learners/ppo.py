@@ -30,13 +30,12 @@ from mastery.learners import novelty
 from mastery.learners.encoders import INITIAL, Linear, Space, make_encoder
 from mastery.minigrid import engine
 from mastery.minigrid.editions import EDITIONS, Edition, find_edition
-from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD
+from mastery.minigrid.rules import REWARDS
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import VIEW, seen_cells
 from mastery.random_numbers import Normals, uniform
 
 Array = Any  # a JAX array
-REWARDS = {"paper": PAPER_REWARD, "minigrid": MINIGRID_REWARD}
 
 
 @dataclass(frozen=True)

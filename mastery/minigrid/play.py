@@ -23,7 +23,7 @@ from mastery.minigrid.levels import generate
 from mastery.minigrid.missions import mission
 from mastery.minigrid.planner import plan
 from mastery.minigrid.rendering import Image, render, render_view
-from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD, Outcome, act
+from mastery.minigrid.rules import PAPER_REWARD, REWARDS, Outcome, act
 from mastery.minigrid.state import State, start
 from mastery.minigrid.tasks import TASKS, task_id
 from mastery.minigrid.vision import observe, view, visible
@@ -79,8 +79,10 @@ def play(
         >>> write_gif("unlock.gif", pictures(episode.states))
     """
     number, edition = task_id(task), find_edition(edition)
+    if reward not in REWARDS:
+        raise MasteryError(f"reward is {reward!r}; choose from {', '.join(REWARDS)}")
     if not callable(agent) and agent not in AGENTS:
-        raise MasteryError(f"there is no agent {agent!r}; there is {' and '.join(AGENTS)}")
+        raise MasteryError(f"there is no agent {agent!r}; choose from {', '.join(AGENTS)}")
     for name, given, least in (("steps", steps, 1), ("seed", seed, 0)):
         if not isinstance(given, (int, np.integer)) or not least <= given < 2**32:
             raise MasteryError(f"{name} is {given!r}: give a whole number from {least} to 2³² − 1")
@@ -102,8 +104,7 @@ def play(
         actions = np.asarray(jax.random.randint(action_key, (steps,), 0, len(ACTIONS)), np.int32)
     padded = np.zeros(-(-len(actions) // 64) * 64, np.int32)  # few lengths, so few compilations
     padded[: len(actions)] = actions
-    which = MINIGRID_REWARD if reward == "minigrid" else PAPER_REWARD
-    later, outcome = jax.tree.map(np.asarray, _run(state, padded, which, edition))
+    later, outcome = jax.tree.map(np.asarray, _run(state, padded, REWARDS[reward], edition))
     ended = np.flatnonzero(outcome.terminated | outcome.truncated)
     count = min(len(actions), int(ended[0]) + 1 if len(ended) else len(actions))
     states = jax.tree.map(

@@ -29,6 +29,7 @@ from mastery.minigrid.tasks import TASKS
 N_MAX = np.array([task.n_max for task in TASKS], np.int32)
 
 PAPER_REWARD, MINIGRID_REWARD = 0, 1  # 1 − n / n_max, and 1 − 0.9 n / n_max
+REWARDS = {"paper": PAPER_REWARD, "minigrid": MINIGRID_REWARD}
 # Tables of both rewards for every n and n_max, because division on a GPU is not exact.
 _LIMITS, _WHICH = np.unique(N_MAX, return_inverse=True)
 _OFFSET = np.concatenate([[0], np.cumsum(_LIMITS + 1)[:-1]])[_WHICH].astype(np.int32)

@@ -24,12 +24,11 @@ from mastery.minigrid.editions import Edition, find_edition
 from mastery.minigrid.grid import Array
 from mastery.minigrid.missions import MISSIONS, mission_number
 from mastery.minigrid.play import pictures
-from mastery.minigrid.rules import MINIGRID_REWARD, PAPER_REWARD, Outcome, act
+from mastery.minigrid.rules import REWARDS, Outcome, act
 from mastery.minigrid.state import State
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import observe
 
-REWARDS = {"paper": PAPER_REWARD, "minigrid": MINIGRID_REWARD}
 OBSERVATIONS = ("dict", "image")
 
 
@@ -130,7 +129,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         except ValueError:
             known_modes = ", ".join(repr(m.value) for m in AutoresetMode)
             raise MasteryError(
-                f"autoreset_mode is {autoreset_mode!r}; there is {known_modes}"
+                f"autoreset_mode is {autoreset_mode!r}; choose from {known_modes}"
             ) from None
         self._edition = find_edition(edition)
         self.tasks, self._ids = resolve_tasks(tasks)

@@ -170,7 +170,7 @@ class Handler(BaseHTTPRequestHandler):
         if not self.server.knows(self.headers.get("Host", "")):
             self._say(HTTPStatus.FORBIDDEN, f"unknown host; open {self.server.url}")
         elif self._foreign():
-            self._say(HTTPStatus.FORBIDDEN, "another site asks; it may not")
+            self._say(HTTPStatus.FORBIDDEN, "cross-site request refused")
         else:
             self._answer()
 

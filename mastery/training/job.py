@@ -101,7 +101,7 @@ class Job:
             object.__setattr__(self, "environments", _environments(self.curriculum))
         if self.environments not in LEARNERS:
             raise MasteryError(
-                f"environments is {self.environments!r}; there is {', '.join(LEARNERS)}"
+                f"environments is {self.environments!r}; choose from {', '.join(LEARNERS)}"
             )
         if self.settings is None:
             object.__setattr__(self, "settings", self.learner.Settings())

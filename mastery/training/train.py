@@ -272,7 +272,8 @@ def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
         episodes, returns = _sums(recent)
         if (episodes > 0).all() and (returns >= job.stop_return * episodes).all():
             return f"the mean return of every task is {job.stop_return:g} or more in every run"
-    return f"{step * job.frames_of_update:,} {unit} a run are done" if step >= job.updates else None
+    trained = f"trained {step * job.frames_of_update:,} {unit} per run"
+    return trained if step >= job.updates else None
 
 
 def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -67,7 +67,7 @@ def test_the_command_lists_the_tasks_and_names_the_nearest():
     result = CliRunner().invoke(app, ["play", "KeyCoridorS3R3"])
     assert "did you mean 'KeyCorridorS3R3'" in str(result.exception)
     result = CliRunner().invoke(app, ["play", "Unlock", "--agent", "me"])
-    assert "there is random and planner" in str(result.exception)
+    assert "choose from random, planner" in str(result.exception)
     result = CliRunner().invoke(app, ["play", "Unlock", "--gif", "/nowhere/a.gif"])
     assert "cannot write /nowhere/a.gif" in str(result.exception)
 

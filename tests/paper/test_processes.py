@@ -30,8 +30,8 @@ def test_both_are_trained_and_drawn(tmp_path):
     command = ["paper", *NAMES, "--scale", "0.001", "--jobs", "2", "--out", tmp_path]
     text = mastery(*command)
     done = [
-        "addition-64: 4,480 examples a run are done",
-        f"{NAMES[1]}: 10,240 frames a run are done",
+        "addition-64: trained 4,480 examples per run",
+        f"{NAMES[1]}: trained 10,240 frames per run",
     ]
     for line in (*done, "addition-64: 640 examples (14%)", f"{NAMES[1]}: 4.1k frames (20%)"):
         assert line in text  # progress too, with the job's name

@@ -27,11 +27,11 @@ def test_a_job_scaled_down_and_again(tmp_path):
     command = ["paper", name, "--scale", "0.002", "--out", tmp_path]
     text = mastery(*command)
     done = "8,320 examples"
-    assert f"{name}: {done} a run are done" in text
+    assert f"{name}: trained {done} per run" in text
     assert f"The page: {tmp_path / 'paper.html'}" in text
     check_page(tmp_path, [name])
     before = (tmp_path / name / "run.db").stat().st_mtime_ns
-    assert f"{done} a run are done" in mastery(*command)  # there is nothing left to train
+    assert f"trained {done} per run" in mastery(*command)  # there is nothing left to train
     assert (tmp_path / name / "run.db").stat().st_mtime_ns == before
     error = mastery("paper", name, "--scale", "0.1", "--out", tmp_path, rc=2)
     assert "holds another job (other" in error

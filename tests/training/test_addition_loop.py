@@ -261,7 +261,7 @@ def test_the_page_and_the_list_speak_of_examples(tmp_path):
     train(few, tmp_path / "job")
     place = Place(tmp_path / "job", "job")
     entry = job_entry(place)
-    assert "examples a run are done" in entry["ended"]
+    assert "examples per run" in entry["ended"]
     assert (entry["unit"], entry["score"], entry["clips"]) == ("examples", "accuracy", False)
     curves = job_curves(place)
     assert curves["solved"] == [None]  # not learned in that

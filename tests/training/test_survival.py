@@ -200,7 +200,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(environment, uninterrupted, tmp_path
     assert "Done" in run(environment, "train", "--resume", directory)
     assert everything(directory) == uninterrupted[1]
     again = run(environment, "train", "--resume", directory)
-    assert "Done: 25,600 frames a run are done." in again  # and nothing was done
+    assert "Done: trained 25,600 frames per run." in again  # and nothing was done
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(environment, uninterrupted, half):

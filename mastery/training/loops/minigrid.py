@@ -20,7 +20,7 @@ from mastery.learners import ppo
 from mastery.learners.ppo import Agent, Learner, Settings
 from mastery.minigrid.editions import find_edition
 from mastery.minigrid.levels import generate
-from mastery.minigrid.rules import act
+from mastery.minigrid.rules import REWARDS, act
 from mastery.minigrid.state import start
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import seen_cells
@@ -48,7 +48,7 @@ def evaluate(
         return jnp.broadcast_to(jnp.concatenate([x] * len(POLICIES)), (runs, count, *x.shape[1:]))
 
     greedy = jnp.arange(count) < len(once)
-    reward = ppo.REWARDS[settings.reward]
+    reward = REWARDS[settings.reward]
 
     def more(carry: Any) -> Array:
         return ~carry[2].all()
