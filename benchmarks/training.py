@@ -34,7 +34,7 @@ import jax
 import numpy as np
 
 from mastery import Curriculum, Task
-from mastery.learners import ppo
+from mastery.learners import ppo, ppo_minigrid
 from mastery.minigrid.editions import find_edition
 from mastery.training.devices import use_cores
 from mastery.training.job import Job
@@ -80,11 +80,11 @@ def parts(job: Job) -> dict[str, float]:
     def many(f: Any) -> Any:
         return jax.jit(partial(each_run, f))
 
-    learner = many(lambda key: ppo.begin(key, settings))(keys)
+    learner = many(lambda key: ppo_minigrid.begin(key, settings))(keys)
     edition = find_edition(settings.edition)
-    levels = many(lambda key, envs: ppo.with_levels(envs, key, p, edition))
+    levels = many(lambda key, envs: ppo_minigrid.with_levels(envs, key, p, edition))
     learner = learner._replace(envs=levels(keys, learner.envs))
-    collect = many(lambda a, e, k: ppo.collect(a, e, k, settings, h))
+    collect = many(lambda a, e, k: ppo_minigrid.collect(a, e, k, settings, h))
     improve = many(lambda a, o, f, k: ppo.improve(a, o, f, k, settings, h))
     _, frames, _ = collect(learner.agent, learner.envs, keys)
     calls = {

@@ -14,7 +14,7 @@ import torch
 from scipy.stats import kstest
 
 from mastery import MasteryError
-from mastery.learners import ppo
+from mastery.learners import ppo, ppo_minigrid
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import PAPER, PAPER_2019, Agent, Frames, Hyper, Settings, Trajectory
 from mastery.minigrid import NAMES
@@ -40,10 +40,12 @@ def collected(settings, tasks=(0,)):
 
     @jax.jit
     def run(key):
-        learner = ppo.begin(key, settings)
+        learner = ppo_minigrid.begin(key, settings)
         h = Hyper.of(settings)
-        envs = ppo.with_levels(learner.envs, key, probabilities, find_edition(settings.edition))
-        envs, frames, played = ppo.collect(learner.agent, envs, key, settings, h)
+        envs = ppo_minigrid.with_levels(
+            learner.envs, key, probabilities, find_edition(settings.edition)
+        )
+        envs, frames, played = ppo_minigrid.collect(learner.agent, envs, key, settings, h)
         return learner.agent, envs, frames, played
 
     return run(jax.random.key(0))
@@ -524,8 +526,8 @@ def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run():
     @jax.jit
     def run(key):
         h = Hyper.of(SMALL)
-        learner = ppo.begin(key, SMALL)
-        learner, played = ppo.update(learner, UNLOCK, SMALL, h)
+        learner = ppo_minigrid.begin(key, SMALL)
+        learner, played = ppo_minigrid.update(learner, UNLOCK, SMALL, h)
         return jax.tree.leaves((learner.agent, played))
 
     keys = jax.random.split(jax.random.key(0), 3)
@@ -572,12 +574,12 @@ def test_it_learns():
     """Unlock, from a return near zero to one well above it, in some 60,000 frames."""
     settings = Settings(learning_rate=1e-3)
     h = Hyper.of(settings)
-    begin = jax.jit(partial(ppo.begin, settings=settings))
+    begin = jax.jit(partial(ppo_minigrid.begin, settings=settings))
 
     @partial(jax.jit, donate_argnums=0)
     def chunk(learner):
         def one(learner, _):
-            return ppo.update(learner, UNLOCK, settings, h)
+            return ppo_minigrid.update(learner, UNLOCK, settings, h)
 
         return jax.lax.scan(one, learner, length=10)
 

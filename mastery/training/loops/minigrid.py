@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mastery.learners import ppo
-from mastery.learners.ppo import Agent, Learner, Settings
+from mastery.learners import ppo, ppo_minigrid
+from mastery.learners.ppo import Agent, Settings
+from mastery.learners.ppo_minigrid import Learner
 from mastery.minigrid.editions import find_edition
 from mastery.minigrid.levels import generate
 from mastery.minigrid.rules import REWARDS, act
@@ -89,12 +90,12 @@ class MiniGridLoop(CompiledLoop):
         minimum = job.curriculum.minimum.astype(np.float32)
 
         def learn(learner: Learner, probabilities: Array, hyper: ppo.Hyper) -> Any:
-            learner, played = ppo.update(learner, probabilities, settings, hyper)
+            learner, played = ppo_minigrid.update(learner, probabilities, settings, hyper)
             return learner, Learned(*played)
 
         student = Student(
             # the teacher uses the first two keys
-            begin=lambda key: ppo.begin(jax.random.split(key, 3)[2], settings),
+            begin=lambda key: ppo_minigrid.begin(jax.random.split(key, 3)[2], settings),
             learn=learn,
             evaluate=lambda learner, key: evaluate(
                 learner.agent, key, tasks, minimum, job.episodes, settings

@@ -1,0 +1,150 @@
+"""A PPO agent in our own MiniGrid: one run.
+
+    Environments   where its environments stand
+    with_levels    fresh levels, of tasks drawn from given probabilities
+    collect        play with the agent there
+    begin          a new agent and its environments
+    update         play, and learn from it, once: a time-step of a teacher
+
+Nothing here knows of more than one run: `jax.vmap` over `begin` and `update` makes it many.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mastery.learners import novelty
+from mastery.learners.encoders import Space
+from mastery.learners.ppo import (
+    Agent,
+    Frames,
+    Hyper,
+    Settings,
+    Trajectory,
+    choose,
+    improve,
+    log_probability,
+    new_optimiser,
+    segments,
+)
+from mastery.minigrid import engine
+from mastery.minigrid.editions import Edition, find_edition
+from mastery.minigrid.rules import REWARDS
+from mastery.minigrid.tasks import TASKS
+from mastery.minigrid.vision import VIEW, seen_cells
+from mastery.random_numbers import uniform
+
+Array = Any  # a JAX array
+
+
+class Environments(NamedTuple):
+    """The state of a run's environments."""
+
+    state: Any
+    pool: engine.Pool
+    memory: Array  # (memory_size, envs)
+    starts: Array  # (envs,) bool: the next frame is the first of an episode
+    visited: Array  # views the episode has shown; see `novelty`
+
+
+class Played(NamedTuple):
+    """Totals for each of the eighteen tasks; each field is (18,)."""
+
+    episodes: Array  # episodes that ended
+    returns: Array  # sum of returns
+    frames: Array
+
+
+def with_levels(
+    envs: Environments, key: Array, probabilities: Array, edition: Edition
+) -> Environments:
+    """Refill the levels for coming episodes, and begin an episode where there is none."""
+    pool = engine.refill(key, envs.pool, probabilities, edition)
+    state, pool = engine.begin(envs.state, pool)
+    return envs._replace(state=state, pool=pool)
+
+
+def collect(
+    agent: Agent, envs: Environments, key: Array, settings: Settings, h: Hyper
+) -> tuple[Environments, Frames, Played]:
+    """Play `settings.frames` steps in every environment, with actions drawn from the policy."""
+    reward, edition = REWARDS[settings.reward], find_edition(settings.edition)
+
+    def one(envs: Environments, uniforms: Array) -> Any:
+        state, pool, memory, starts, visited = envs
+        cells = seen_cells(state, edition)
+        visited, new = novelty.look(visited, starts, cells)
+        memory, logits, value = agent(memory, starts, cells)
+        action = choose(logits, uniforms)
+        state, pool, outcome = engine.step(state, pool, action, reward, edition)
+        ended = outcome.terminated | outcome.truncated
+        chosen = log_probability(logits, action)
+        seen = (cells, starts, action, chosen, value, outcome.reward, ended)
+        return Environments(state, pool, memory, ended, visited), (seen, new, outcome.task)
+
+    def segment(envs: Environments, uniforms: Array) -> Any:
+        before = envs.memory
+        envs, seen = lax.scan(one, envs, uniforms, unroll=settings.bptt == 1)
+        return envs, (seen, before)
+
+    shape = (settings.frames // settings.bptt, settings.bptt, settings.envs)
+    envs, (played, memory) = lax.scan(segment, envs, uniform(key, shape))
+    seen, new, task = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
+    cells = seen_cells(envs.state, edition)
+    _, _, last = agent(envs.memory, envs.starts, cells)
+    _, after = novelty.look(envs.visited, envs.starts, cells)
+    new = jnp.concatenate([new[1:], after[None]])  # a frame's action leads to the next frame's view
+    trajectory = Trajectory(*(*seen, new, memory))
+    which = task[..., None] == jnp.arange(len(TASKS))
+    totals = Played(
+        episodes=(which & trajectory.ended[..., None]).sum((0, 1)),
+        returns=jnp.where(which, trajectory.reward[..., None], 0.0).sum((0, 1)),
+        frames=which.sum((0, 1)),
+    )
+    return envs, segments(trajectory, last, settings, h), totals
+
+
+class Learner(NamedTuple):
+    """A run: the agent, the optimiser's state, the environments and the random key."""
+
+    agent: Agent
+    optimiser: Any
+    envs: Environments
+    key: Array
+
+
+def begin(key: Array, settings: Settings) -> Learner:
+    """Make a new agent and environments without episodes; `update` begins the episodes."""
+    key, for_agent = jax.random.split(key)
+    agent = Agent(for_agent, settings, Space("cells", (VIEW, VIEW), settings.actions))
+    pool, state = engine.empty(settings.envs, settings.ahead)
+    memory = jnp.zeros((agent.memory_size, settings.envs))
+    first = jnp.ones(settings.envs, bool)
+    envs = Environments(state, pool, memory, first, novelty.nothing(settings.envs))
+    return Learner(agent, new_optimiser(agent), envs, key)
+
+
+def update(
+    learner: Learner, probabilities: Array, settings: Settings, h: Hyper
+) -> tuple[Learner, Played]:
+    """Do one update: refill the levels, play, learn.
+
+    Args:
+        learner: The run.
+        probabilities: (18,), task probabilities of the episodes that begin in this update.
+        settings: How to train; static under `jit`.
+        h: The settings that may differ from run to run.
+
+    Returns:
+        The run after the update, and what was played.
+    """
+    agent, optimiser, envs, key = learner
+    key, for_levels, for_actions, for_order = jax.random.split(key, 4)
+    envs = with_levels(envs, for_levels, probabilities, find_edition(settings.edition))
+    envs, frames, played = collect(agent, envs, for_actions, settings, h)
+    agent, optimiser = improve(agent, optimiser, frames, for_order, settings, h)
+    return Learner(agent, optimiser, envs, key), played
