@@ -260,9 +260,9 @@ def test_a_job_goes_on_from_its_arrays_to_the_bit(settings):
 def test_arrays_of_another_job_are_refused():
     loop = loop_of(*MIXED)
     arrays = loop.save(loop.begin())
-    with pytest.raises(CheckpointError, match=r"learner\.agent\..* is not there"):
+    with pytest.raises(CheckpointError, match=r"learner\.agent\..* is missing"):
         loop.load({k: v for k, v in arrays.items() if not k.endswith("policy.0.weight")})
-    with pytest.raises(CheckpointError, match=r"update is not there"):
+    with pytest.raises(CheckpointError, match=r"update is missing"):
         loop.load({**arrays, "update": arrays["update"].astype(np.int32)})
     with pytest.raises(CheckpointError, match="surprise is new"):
         loop.load({**arrays, "surprise": np.zeros(1)})

@@ -90,7 +90,7 @@ function drawComparison() {
   const n = curriculum().tasks.length;
   $('comparison-text').textContent = `Score: the mean ${score()}${alike() ? '' : ', where 0 is a task’s minimum and 1 its maximum'}; its interquartile mean over runs and tasks, `
     + 'with the 95 % interval of a bootstrap stratified by task. P: the probability that a run scores more than one of the other program. '
-    + '“>”: half of the runs or more had not mastered it by then; n of m: so many had.'
+    + '“>”: half of the runs or more had not mastered it by then; n of m: n runs of m had.'
     + (rows.some((row) => row.solved) ? ' All learned: examples until 99 % of every task’s validation examples were right, three epochs running.' : '')
     + (n > MOST_COLUMNS ? ` The first ${MOST_COLUMNS} of ${n} tasks.` : '');
 }

@@ -52,7 +52,7 @@ def fitting(
     for name, shape, dtype in wanted:
         array = remaining.pop(name, None)
         if array is None or array.shape != shape or array.dtype != dtype:
-            raise CheckpointError(f"{_UNFIT}: {name} is not there")
+            raise CheckpointError(f"{_UNFIT}: {name} is missing")
         found.append(array)
     if remaining:
         raise CheckpointError(f"{_UNFIT}: {min(remaining)} is new")
