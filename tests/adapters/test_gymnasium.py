@@ -449,7 +449,7 @@ def test_an_episode_that_has_ended_must_be_reset_if_nobody_else_does():
     [
         ({"num_envs": 0}, "num_envs is 0"),
         ({"vectorization_mode": "threads"}, "there is 'sync' and 'async'"),
-        ({"autoreset_mode": "Never"}, "autoreset_mode is 'Never'; there is"),
+        ({"autoreset_mode": "Never"}, "autoreset_mode is 'Never'; choose from"),
         ({"update_every": 0}, "update_every is 0"),
         ({"update_every": "often"}, "update_every is 'often'"),
         ({"keep": 0}, "keep is 0"),

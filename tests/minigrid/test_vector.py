@@ -326,7 +326,7 @@ class TestBadInput:
         self.refuses("did you mean 'minigrid'", reward="minigird")
         self.refuses("did you mean 'image'", observation="imag")
         self.refuses("did you mean 'rgb_array'", render_mode="rgb-array")
-        self.refuses("there is 'NextStep', 'SameStep', 'Disabled'", autoreset_mode="same")
+        self.refuses("choose from 'NextStep', 'SameStep', 'Disabled'", autoreset_mode="same")
 
     @pytest.mark.parametrize(
         ("value", "text"),

@@ -15,7 +15,7 @@ from command import mastery
 
 from mastery.cli.paper import _one_by_one
 from mastery.errors import MasteryError
-from mastery.paper import together
+from mastery.paper import processes
 from mastery.paper.curves import load
 from mastery.paper.experiments import chosen
 from mastery.rundir.results import load_results
@@ -58,8 +58,8 @@ def started(monkeypatch):
         def join(self):
             pass
 
-    monkeypatch.setattr(together, "cores", lambda: 8)
-    monkeypatch.setattr(together, "_context", SimpleNamespace(Queue=queue.Queue, Process=Process))
+    monkeypatch.setattr(processes, "cores", lambda: 8)
+    monkeypatch.setattr(processes, "_context", SimpleNamespace(Queue=queue.Queue, Process=Process))
     monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.9")
     return found
 
@@ -69,7 +69,7 @@ def started(monkeypatch):
     [([], 3, 2), ([], 16, 1), (["addition"], 16, 2), (["addition-64"], 16, 8)],
 )
 def test_jobs_at_the_same_time_share_the_cores(tmp_path, started, names, jobs, devices):
-    list(together.together(chosen(names), tmp_path, jobs, print))
+    list(processes.together(chosen(names), tmp_path, jobs, print))
     assert len(started) == len(chosen(names))
     assert {found for _, found in started} == {devices}
 
@@ -82,7 +82,7 @@ def test_as_many_cores_as_before_where_they_share_a_run(tmp_path, monkeypatch, s
     with Store(tmp_path / part.name, job) as store:
         store.begin_session("mastery paper", 0)
         assert store.last_hardware()["devices"] == 1
-    list(together.together([part], tmp_path, 4, print, scale=0.01))
+    list(processes.together([part], tmp_path, 4, print, scale=0.01))
     assert started == [("addition-64", 1)]
     alone = []
     monkeypatch.setattr("mastery.training.devices.cores", lambda: 8)
@@ -96,7 +96,7 @@ def test_as_many_cores_as_before_where_they_share_a_run(tmp_path, monkeypatch, s
 def test_one_job_of_each_learner_begins_first_and_then_the_longest(tmp_path, started):
     names = ["addition-64", "obstructed-maze", "key-corridor"]
     parts = [part for part in chosen(names) if "baselines" not in part.name]
-    list(together.together(parts, tmp_path, 2, print))
+    list(processes.together(parts, tmp_path, 2, print))
     assert [name for name, _ in started] == [
         "key-corridor-2018", "key-corridor-today", "addition-64",
         "obstructed-maze-2018", "obstructed-maze-today",

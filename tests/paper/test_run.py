@@ -1,6 +1,7 @@
 """The real thing, scaled down: trained, resumed, judged and drawn by the command line."""
 
 import numpy as np
+import pytest
 from command import mastery
 
 from mastery.paper.curves import load
@@ -38,8 +39,18 @@ def test_a_job_scaled_down_and_again(tmp_path):
     assert "give another folder with --out" in error
 
 
+def test_a_job_of_each_kind_scaled_down(tmp_path):
+    """The agent of 2018, our own, and an LSTM that adds, at the same time."""
+    names = ["key-corridor-2018", "obstructed-maze-today", "addition-64"]
+    mastery("paper", *names, "--scale", "0.01", "--out", tmp_path)
+    check_page(tmp_path, names)
+    drawn = {path.stem for path in (tmp_path / "figures").glob("*.svg")}
+    assert {"key-corridor-2018-mr", "obstructed-maze-today-mr", "addition"} <= drawn
+
+
+@pytest.mark.slow
 def test_everything_scaled_down(tmp_path):
-    """Every experiment, claim and figure: two minutes on two cores that are free."""
+    """Every experiment, claim and figure: three minutes on two cores that are free."""
     mastery("paper", "--scale", "0.01", "--out", tmp_path)
     check_page(tmp_path, [part.name for part in chosen([])])
     assert len(list((tmp_path / "figures").glob("*.svg"))) >= 17

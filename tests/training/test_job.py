@@ -101,7 +101,7 @@ def test_presets_are_settings_and_the_paper_s_are_the_paper_s():
         ({"variants": ({"clip": 0.1},), "grid": {"clip": (0.1, 0.3)}}, "'clip' has several values"),
         ({"grid": {"memory": (1.0, 2.0)}}, "'memory' cannot differ from run to run"),
         ({"grid": {"entropy": (0.1, 0.1)}}, "entropy needs several numbers, each once"),
-        ({"environments": "atari"}, "there is minigrid, gymnasium, addition"),
+        ({"environments": "atari"}, "choose from minigrid, gymnasium, addition"),
         ({"grid": {"entropy": (0.1, float("nan"))}}, "entropy needs several numbers"),
         ({"stop_return": float("nan")}, "a mean return cannot be nan"),
         ({"stop_mastered": 1.5}, r"mastery is in \[0, 1\]"),

@@ -223,6 +223,7 @@ print("equal")
 """
 
 
+@pytest.mark.slow
 def test_runs_are_spread_over_all_devices():
     """Four runs over three devices, which need two that nobody asked for, and over one: the same to
     the bit; and at the same time, as on several GPUs."""
