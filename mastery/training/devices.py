@@ -38,7 +38,9 @@ def prepare(devices: int) -> None:
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0] or "JAX_PLATFORMS names a platform that JAX cannot find"
+        reason = (
+            str(error).partition("\n")[0] or "JAX_PLATFORMS names a platform that JAX cannot find"
+        )
         raise MasteryError(f"JAX finds no device: {reason}") from None
     if jax.config.values["jax_compilation_cache_dir"] is None:
         with contextlib.suppress(RuntimeError):  # no home directory: no cache
