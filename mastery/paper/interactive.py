@@ -17,12 +17,8 @@ from mastery.rundir.metrics import SCORES
 def write_interactive(found: Found, path: Path) -> None:
     """Write all jobs to one file; baselines join their job if both have the same frames."""
     whole = {name: with_baselines(found, name) for name in found}
-    found = {
-        name: kept
-        for name, kept in whole.items()
-        if not name.endswith("-baselines")
-        or len(whole.get(name.removesuffix("-baselines"), kept).seeds) <= len(kept.seeds)
-    }
+    joined = {f"{name}-baselines" for name in found if whole[name] is not found[name]}
+    found = {name: kept for name, kept in whole.items() if name not in joined}
     entries = [kept_entry(name, kept) for name, kept in found.items()]
     write(path, "The paper, reproduced", entries, [kept_curves(kept) for kept in found.values()])
 

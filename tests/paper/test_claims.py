@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 from mastery import MasteryError
 from mastery.learners.ppo import PAPER, PRESETS, Settings
 from mastery.paper import curves as curves_module
+from mastery.paper import interactive
 from mastery.paper.claims import CLAIMS, WORLDS, judge
 from mastery.paper.configurations import configurations
 from mastery.paper.curves import Curves, last_known, with_baselines
@@ -360,3 +361,18 @@ def test_taken_apart_every_difference_is_taken_away_and_added_alone():
 def test_no_file_that_ships_is_large():
     data = Path(curves_module.__file__).parent / "data"
     assert sum(file.stat().st_size for file in data.glob("*")) <= 5_000_000
+
+
+def test_the_interactive_page_has_every_run_once(monkeypatch, tmp_path):
+    """Baselines are beside their job, or a job of their own where they were stopped earlier."""
+    shown = {}
+    monkeypatch.setattr(interactive, "kept_entry", lambda name, kept: shown.update({name: kept}))
+    monkeypatch.setattr(interactive, "kept_curves", lambda kept: None)
+    monkeypatch.setattr(interactive, "write", lambda *given: None)
+    job, rest = made(["a"], {"mr": 0.9}), made(["a"], {"uniform": 0.1}, seeds=3)
+    short = replace(rest, frames=FRAMES // 2)
+    found = {"x": job, "x-baselines": rest, "y": job, "y-baselines": short}
+    interactive.write_interactive(found, tmp_path / "page.html")
+    assert {name: len(kept.seeds) for name, kept in shown.items()} == {
+        "x": 13, "y": 10, "y-baselines": 3,
+    }  # fmt: skip
