@@ -602,7 +602,7 @@ def test_the_full_paper_is_small_and_soon_there(tmp_path, visit):
         page = visit((tmp_path / "page.html").as_uri())
         took.append(page.evaluate("performance.getEntriesByName('interactive')[0].startTime"))
     assert min(took) <= 2000
-    page.select_option("#group", label="key-corridor (14 jobs)")
+    page.select_option("#group", label="key-corridor (17 jobs)")
     until(page, "$('title').textContent === 'key-corridor'")
     page.evaluate("drawAllParts()")
     assert page.locator("#comparison tr[data-series]").count() == 5  # the paper's four, and uniform
