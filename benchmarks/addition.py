@@ -24,7 +24,7 @@ import jax
 from training import ours  # type: ignore[import-not-found]
 
 from mastery import Curriculum
-from mastery.learners.addition import Settings
+from mastery.learners.addition import AdditionSettings
 from mastery.training.devices import use_cores
 from mastery.training.job import Job
 
@@ -68,7 +68,7 @@ def main() -> None:
             Curriculum.load(f"addition-{given.digits}"),
             seeds=given.runs,
             frames=10**12,
-            settings=Settings(batch=batch),
+            settings=AdditionSettings(batch=batch),
             evaluate_every=0,
         )
         speeds: dict[str, list[float]] = {}

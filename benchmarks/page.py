@@ -40,9 +40,9 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from mastery import Curriculum
-from mastery.learners.ppo import Settings
+from mastery.learners.ppo import PPOSettings
 from mastery.paper.interactive import write_interactive
-from mastery.paper.page import DATA, read_curves
+from mastery.paper.page import DATA, read_shipped
 from mastery.rundir.metrics import Metrics
 from mastery.rundir.store import Store
 from mastery.training.job import Job
@@ -76,7 +76,7 @@ def start_browser(driver: Any) -> Any:
 
 def paper(folder: Path, times: int = 5) -> list[tuple[str, str]]:
     path = folder / "interactive.html"
-    write_interactive(read_curves(DATA), path)
+    write_interactive(read_shipped(DATA), path)
     took, played = [], []
     for _ in range(times):
         with sync_playwright() as driver:
@@ -152,7 +152,7 @@ def ask(url: str, had: dict[str, Any]) -> None:
 
 def at_a_fixed_rate(folder: Path, points: int, seconds: int = 30) -> tuple[str, str]:
     """What watching a job costs that has so many points and gets RATE more each second."""
-    settings = Settings(envs=2, frames=16, batch=16, ahead=2, width=8)
+    settings = PPOSettings(envs=2, frames=16, batch=16, ahead=2, width=8)
     job = Job(
         Curriculum.load("key-corridor"), ("mr", "uniform"), seeds=50, frames=10**9, chunk=4,
         settings=settings, evaluate_every=0,

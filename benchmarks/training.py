@@ -72,7 +72,7 @@ def parts(job: Job) -> dict[str, float]:
     """Milliseconds of the parts of an update: of all runs at once, or on a CPU, where they take
     turns, of one."""
     settings, runs = job.settings, 1 if in_turn(jax.devices()) else len(job.runs)
-    h = ppo.Hyper.of(settings)
+    h = ppo.PPOHyper.of(settings)
     p = np.zeros(18, np.float32)
     p[:3] = 1 / 3
     keys = jax.random.split(jax.random.key(0), runs)
@@ -123,7 +123,7 @@ def main() -> None:
             curriculum,
             seeds=given.runs,
             frames=10**12,
-            settings=replace(ppo.Settings(), memory=memory),
+            settings=replace(ppo.PPOSettings(), memory=memory),
             evaluate_every=250_000 if given.evaluate else 0,
         )
         for memory in given.memory.split(",")

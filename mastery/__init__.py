@@ -19,6 +19,7 @@ from mastery.errors import (
     MasteryError,
     ProgramError,
     ReturnsError,
+    needs,
 )
 from mastery.explanation import Explanation
 from mastery.programs.catalogue import Recipe
@@ -67,9 +68,5 @@ _WHERE = {
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
+    with needs(f"{__name__}.{name}", "train"):
         return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name not in ("jax", "equinox", "optax"):
-            raise
-        raise MasteryError(f"{name} needs JAX: pip install 'mastery[train]'") from None

@@ -4,20 +4,16 @@ import io
 import os
 import sys
 
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, needs
 
 
 def main() -> None:
-    try:
-        from mastery.cli import app
-    except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
-            raise
-        sys.exit("mastery: the command line needs an extra: pip install 'mastery[cli]'")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show "●" shows "?"
     try:
+        with needs("the command line", "cli"):
+            from mastery.cli import app
         app()
         sys.stdout.flush()
     except MasteryError as error:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from numbers import Integral
+from typing import Any
 
 
 class MasteryError(ValueError):
@@ -35,3 +38,29 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"; did you mean {close[0]!r}?"
     few = ", ".join(repr(k) for k in known[:12])
     return f"; choose from {few}{', …' if len(known) > 12 else ''}" if known else ""
+
+
+def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """The value as an int; MasteryError unless it is a whole number in [least, most]."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        end = "" if most is None else f" to {most}"
+        raise MasteryError(f"{name} is {value!r}; it must be a whole number from {least}{end}")
+    return int(value)
+
+
+@contextmanager
+def needs(what: str, extra: str) -> Iterator[None]:
+    """Import optional packages: one that is missing gives an error that names the extra.
+
+    Args:
+        what: What needs the packages, the beginning of the message.
+        extra: The extra of this package that installs them.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "mastery").partition(".")[0]
+        if package == "mastery":
+            raise
+        raise MasteryError(f"{what} needs {package}: pip install 'mastery[{extra}]'") from None

@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from mastery import checkpoint
 from mastery.curriculum import Curriculum
 from mastery.curriculum.task import LARGEST
-from mastery.errors import CheckpointError, MasteryError, ProgramError, ReturnsError, did_you_mean
+from mastery.errors import (
+    CheckpointError,
+    MasteryError,
+    ProgramError,
+    ReturnsError,
+    check_whole,
+    did_you_mean,
+)
 from mastery.explanation import Explanation
 from mastery.programs.catalogue import Recipe
 from mastery.programs.check import check_distribution, check_fits, check_state
@@ -67,7 +74,7 @@ class Teacher:
         if isinstance(program, str):
             program = Recipe.parse(program)
         if seed is not None:
-            seed = _whole("seed", seed)
+            seed = check_whole("seed", seed, 0, 2**50)
         self.curriculum = curriculum
         self.recipe = program if isinstance(program, Recipe) else None
         self.program: ProgramLike = (
@@ -102,7 +109,7 @@ class Teacher:
             A task name, or a list of k names if k is given.
         """
         if k is not None:
-            k = _whole("sample", k)
+            k = check_whole("k", k, 0, 2**50)
         with self._lock:
             drawn = draw(self._sums(), self._random.random(1 if k is None else k))
         names = [self.curriculum.names[i] for i in drawn]
@@ -118,7 +125,7 @@ class Teacher:
             The number of examples of each task: n times its probability, rounded up or down at
             random so that the mean is exact. The numbers sum to n; tasks with none are omitted.
         """
-        n = _whole("allocate", n)
+        n = check_whole("n", n, 0, 2**50)
         with self._lock:
             numbers = allocate(self._sums(), n, self._random.random())
         return Counter({self.curriculum.names[i]: int(numbers[i]) for i in np.flatnonzero(numbers)})
@@ -375,12 +382,6 @@ class Teacher:
         kind = type(self.program).__qualname__
         which = f" {_digest(self.program)}" if isinstance(self.program, Program) else ""
         return f"own {kind}{which}"
-
-
-def _whole(method: str, k: Any) -> int:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 0 <= k <= 2**50:
-        raise MasteryError(f"{method} takes a whole number from 0, not {k!r}")
-    return int(k)
 
 
 def _short(value: Any) -> str:

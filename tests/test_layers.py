@@ -8,7 +8,7 @@ import mastery
 ROOT = Path(mastery.__file__).parent
 # from the ground up; rooms of a row do not import each other
 LAYERS = [
-    {"errors", "random_numbers"},
+    {"errors", "random_numbers", "statistics"},
     {"checkpoint", "curriculum"},
     {"programs"},
     {"explanation"},

@@ -20,15 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, check_whole, needs
 from mastery.teacher import Teacher
 
-try:
+with needs("mastery.adapters.gymnasium", "gymnasium"):
     from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "gymnasium":
-        raise
-    raise MasteryError("this needs Gymnasium: pip install 'mastery[gymnasium]'") from None
 
 from mastery.adapters.ledger import STEPS, Ledger
 from mastery.adapters.sync_envs import SyncEnvs
@@ -145,8 +141,7 @@ class CurriculumVectorEnv(Wrapper):
         keep: int = KEPT,
         **settings: Any,
     ) -> None:
-        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
-            raise MasteryError(f"num_envs is {num_envs!r}: it must be a whole number from 1 on")
+        check_whole("num_envs", num_envs)
         if vectorization_mode not in MODES:
             raise MasteryError(
                 f"vectorization_mode is {vectorization_mode!r}; there is 'sync' and 'async'"
@@ -164,13 +159,13 @@ class CurriculumVectorEnv(Wrapper):
         self._names = np.array(self._maker.names, object)
         shared = vectorization_mode == "async"
         if shared:
-            probe = Slot(self._maker, Board(1, shared=False), 0, keep)
+            probe = BoardEnv(self._maker, Board(1, shared=False), 0, keep)
             try:
                 probe.check()
             finally:
                 probe.close()
         self._board = Board(num_envs, shared)
-        slots = [partial(Slot, self._maker, self._board, i, keep) for i in range(num_envs)]
+        slots = [partial(BoardEnv, self._maker, self._board, i, keep) for i in range(num_envs)]
         try:
             envs: Any = MODES[vectorization_mode](slots, autoreset_mode=mode, **settings)
         finally:
@@ -326,7 +321,7 @@ class Board:
         self._open()
 
 
-class Slot(TaskEnv):
+class BoardEnv(TaskEnv):
     """One environment of a vector environment, in this process or another."""
 
     def __init__(self, maker: Maker, board: Board, number: int, keep: int) -> None:

@@ -10,7 +10,7 @@ import os
 import threading
 import weakref
 
-from mastery.errors import MasteryError, ReturnsError
+from mastery.errors import MasteryError, ReturnsError, check_whole
 from mastery.teacher import Teacher
 
 STEPS = 2048  # per time-step, as in the paper: 16 environments × 128 frames
@@ -54,11 +54,7 @@ class Ledger:
             return _LEDGERS[teacher]
 
     def set_every(self, every: int | None) -> None:
-        if every is not None and (isinstance(every, bool) or not isinstance(every, int)):
-            raise MasteryError(f"update_every is {every!r}: it is a number of steps, or None")
-        if every is not None and every < 1:
-            raise MasteryError(f"update_every is {every}: it must be 1 step or more, or None")
-        self.every = every
+        self.every = None if every is None else check_whole("update_every", every)
 
     def add(self, task: str, total: float) -> None:
         """Record the return of an episode that has ended."""

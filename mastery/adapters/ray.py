@@ -28,18 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.adapters.durable import DurableTeacher, Update
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, needs
 from mastery.explanation import Explanation
 from mastery.programs.distribution import cumulative, draw
 from mastery.programs.program import ProgramLike
 from mastery.teacher import Teacher
 
-try:
+with needs("mastery.adapters.ray", "ray"):
     import ray
-except ModuleNotFoundError as error:
-    if error.name != "ray":
-        raise
-    raise MasteryError("this needs Ray: pip install 'mastery[ray]'") from None
 
 NAMESPACE = "mastery"
 FRESH = 1.0  # seconds after which an idle worker asks for new probabilities

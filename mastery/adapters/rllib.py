@@ -12,14 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mastery.adapters.ray import RemoteTeacher
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, needs
 
-try:
+with needs("mastery.adapters.rllib", "rllib"):
     from ray.rllib.callbacks.callbacks import RLlibCallback
-except ModuleNotFoundError as error:
-    raise MasteryError(
-        f"this needs RLlib, and {error.name} is missing: pip install 'mastery[rllib]'"
-    ) from None
 
 
 class CurriculumCallback(RLlibCallback):

@@ -23,17 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.errors import CheckpointError, MasteryError
+from mastery.errors import CheckpointError, MasteryError, check_whole, needs
 from mastery.teacher import Teacher
 
-try:
+with needs("mastery.adapters.stable_baselines3", "sb3"):
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
     from stable_baselines3.common.vec_env import VecEnv
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "stable_baselines3":
-        raise
-    raise MasteryError("this needs Stable-Baselines3: pip install 'mastery[sb3]'") from None
 
 from gymnasium.vector import AutoresetMode, VectorEnv
 
@@ -179,9 +175,7 @@ class CurriculumCallback(BaseCallback):
         super().__init__()
         self.teacher, self._ledger = teacher, Ledger.of(teacher)
         self.folder = None if save is None else Path(save)
-        if isinstance(save_every, bool) or not isinstance(save_every, int) or save_every < 1:
-            raise MasteryError(f"save_every is {save_every!r}: it must be 1 step or more")
-        self._save_every, self._saved_at = save_every, 0
+        self._save_every, self._saved_at = check_whole("save_every", save_every), 0
 
     def _on_training_start(self) -> None:
         try:

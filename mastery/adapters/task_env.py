@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from mastery.curriculum import Curriculum
 from mastery.curriculum.environments import Env, make_by_settings, said
-from mastery.errors import MasteryError, did_you_mean
+from mastery.errors import MasteryError, check_whole, did_you_mean
 
 KEPT = 32
 MakeEnv = Callable[[], Env] | Callable[[str], Env] | str | None
@@ -79,9 +79,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, maker: Maker, keep: int = KEPT) -> None:
-        if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
-            raise MasteryError(f"keep is {keep!r}: it must be a whole number from 1 on")
-        self._maker, self._keep = maker, keep
+        self._maker, self._keep = maker, check_whole("keep", keep)
         self._kept: OrderedDict[int, Env] = OrderedDict()
         self._accepted: set[int] = set()  # ids of environments known to read options["task"]
         self._seeds: np.random.Generator | None = None

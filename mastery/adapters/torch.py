@@ -18,17 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.errors import CheckpointError, MasteryError, did_you_mean
+from mastery.errors import CheckpointError, MasteryError, check_whole, did_you_mean, needs
 from mastery.teacher import Teacher
 
-try:
+with needs("mastery.adapters.torch", "torch"):
     import torch
     import torch.distributed as dist
     from torch.utils.data import Sampler
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise MasteryError("this needs PyTorch: pip install 'mastery[torch]'") from None
 
 
 def by_task(tasks: Iterable[str], scores: Iterable[Any]) -> dict[str, list[float]]:
@@ -266,9 +262,7 @@ class CurriculumBatchSampler(_Curriculum):
         num_replicas: int | None = None,
         rank: int | None = None,
     ) -> None:
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise MasteryError(f"batch_size is {batch_size!r}: it must be a whole number from 1")
-        self.batch_size = batch_size
+        self.batch_size = check_whole("batch_size", batch_size)
         super().__init__(dataset, teacher, labels, length, batch_size, seed, num_replicas, rank)
 
     def _draw(self) -> list[int]:

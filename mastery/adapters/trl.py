@@ -21,15 +21,11 @@ from typing import Any
 import numpy as np
 
 from mastery import checkpoint
-from mastery.errors import CheckpointError, MasteryError, did_you_mean
+from mastery.errors import CheckpointError, MasteryError, did_you_mean, needs
 from mastery.teacher import Teacher
 
-try:
+with needs("mastery.adapters.trl", "trl"):
     from trl.trainer.grpo_trainer import GRPOTrainer
-except ModuleNotFoundError as error:
-    if (error.name or "").split(".")[0] != "trl":
-        raise
-    raise MasteryError("this needs TRL: pip install 'mastery[trl]'") from None
 
 from accelerate.utils import gather_object
 from torch.utils.data import Sampler

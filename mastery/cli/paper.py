@@ -12,13 +12,14 @@ import typer
 
 from mastery.cli.arguments import console
 from mastery.cli.live import several_view
-from mastery.cli.train import job_progress, with_jax
+from mastery.cli.train import job_progress
+from mastery.errors import needs
 
 if TYPE_CHECKING:
-    from mastery.paper.experiments import Part
-    from mastery.training.train import Outcome, Progress
+    from mastery.paper.experiments import PaperJob
+    from mastery.training.train import Progress, Trained
 
-    Ends = Iterator[tuple[Part, Outcome | str]]
+    Ends = Iterator[tuple[PaperJob, Trained | str]]
 
 
 def paper_command(
@@ -82,9 +83,9 @@ def paper_command(
     [dim]mastery paper --jobs 3                three jobs at the same time[/dim]
     [dim]mastery paper --redraw                from the curves that ship with mastery[/dim]
     """
-    with with_jax():
+    with needs("mastery paper", "train"):
         from mastery.paper.experiments import chosen, shown_beside
-        from mastery.paper.page import DATA, read_curves, write_page
+        from mastery.paper.page import DATA, read_shipped, write_page
         from mastery.paper.processes import usual
     parts = chosen(names or [])
     if not redraw:
@@ -113,7 +114,7 @@ def paper_command(
             raise typer.Exit(code)
     kept = DATA if redraw and not (out / "curves").is_dir() else out / "curves"
     wanted = [*(part.name for part in parts), *shown_beside(names)] if names else []
-    found = read_curves(kept, wanted)
+    found = read_shipped(kept, wanted)
     try:
         page = write_page(found, out)
     except ModuleNotFoundError as error:
@@ -128,7 +129,7 @@ def paper_command(
     typer.echo(f"The page: {page}")
 
 
-def _one_by_one(parts: list[Part], out: Path, options: dict[str, Any]) -> Ends:
+def _one_by_one(parts: list[PaperJob], out: Path, options: dict[str, Any]) -> Ends:
     from mastery.paper.run import cores_for, run
     from mastery.training.devices import cores, prepare
 
@@ -139,13 +140,13 @@ def _one_by_one(parts: list[Part], out: Path, options: dict[str, Any]) -> Ends:
     yield from run(parts, out, watch=job_progress, note=_note, **options)
 
 
-def _together(parts: list[Part], out: Path, jobs: int, options: dict[str, Any]) -> Ends:
+def _together(parts: list[PaperJob], out: Path, jobs: int, options: dict[str, Any]) -> Ends:
     from mastery.paper.processes import together
 
     units = {part.name: part.job(options["scale"]).settings.unit for part in parts}
     with several_view(console) as show:
 
-        def say(part: Part, what: Progress | str) -> None:
+        def say(part: PaperJob, what: Progress | str) -> None:
             if isinstance(what, str):
                 _note(f"{part.name}: {what}")
             else:

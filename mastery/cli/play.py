@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from mastery.cli.arguments import check_place, console
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, needs
 
 
 def play_command(
@@ -74,7 +74,7 @@ def play_command(
     check_place(gif)
     trained = None
     player: Any = agent
-    try:
+    with needs("mastery play", "minigrid"):
         from mastery.minigrid.play import check_gif, pictures, play, write_gif
 
         if Path(what).is_dir():
@@ -87,10 +87,6 @@ def play_command(
                     "mastery.load_agent(DIR).add(12, 34)"
                 )
             player = partial(trained.act, greedy=greedy)
-    except ModuleNotFoundError as error:
-        if error.name not in ("jax", "equinox", "optax"):
-            raise
-        raise MasteryError("MiniGrid needs JAX: pip install 'mastery[minigrid]'") from None
     if gif:
         check_gif(fps)
     if trained is not None and edition not in (None, trained.job.settings.edition):

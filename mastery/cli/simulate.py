@@ -116,7 +116,7 @@ def _progress(curriculum: Curriculum, programs: int, mastered: float) -> Iterato
     There is one bar for the program and one for each task.
     """
     if not console.is_terminal:
-        yield _Lines(programs)
+        yield _ProgramLines(programs)
         return
     steps = Progress(
         TextColumn("[bold]{task.description}"),
@@ -150,7 +150,7 @@ def _progress(curriculum: Curriculum, programs: int, mastered: float) -> Iterato
         yield report
 
 
-class _Lines:
+class _ProgramLines:
     """Prints progress as plain lines, every two seconds."""
 
     def __init__(self, programs: int) -> None:

@@ -18,11 +18,11 @@ import typer
 from mastery.cli.arguments import check_place, console, read_count, split_programs, split_settings
 from mastery.cli.live import progress_view
 from mastery.curriculum import Curriculum, shipped
-from mastery.errors import MasteryError, did_you_mean
+from mastery.errors import MasteryError, did_you_mean, needs
 
 if TYPE_CHECKING:
     from mastery.training.job import Job
-    from mastery.training.train import Outcome
+    from mastery.training.train import Trained
 
 
 def train_command(
@@ -141,7 +141,7 @@ def train_command(
         _list_settings(preset, curriculum, environments)
         return
     check_place(report)
-    with with_jax():
+    with needs("mastery train", "train"):
         from mastery.training.devices import prepare
         from mastery.training.train import resume as resume_job
         from mastery.training.train import train
@@ -226,7 +226,7 @@ def _job(
         else:
             grid[name] = values
     each = [split_settings(filter(None, variant.split(","))) for variant in variants] or [{}]
-    unit = learner.Settings.unit
+    unit = learner.settings.unit
     long, often, many = USUAL[unit]
     return Job(
         curriculum,
@@ -266,14 +266,14 @@ def _check_resume(context: typer.Context) -> None:
 
 
 def _preset(learner: Any, name: str) -> Any:
-    if name not in learner.PRESETS:
-        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, learner.PRESETS)}")
-    return learner.PRESETS[name]
+    if name not in learner.presets:
+        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, learner.presets)}")
+    return learner.presets[name]
 
 
 def _read(learner: Any, name: str, text: str) -> Any:
     """Parse the value of a setting."""
-    kinds = {f.name: str(f.type) for f in fields(learner.Settings)}
+    kinds = {f.name: str(f.type) for f in fields(learner.settings)}
     if name not in kinds:
         raise MasteryError(f"the learner has no setting {name!r}{did_you_mean(name, kinds)}")
     kind = kinds[name]
@@ -289,31 +289,17 @@ def _read(learner: Any, name: str, text: str) -> Any:
 
 
 def _list_settings(preset: str, curriculum: str | None, environments: str) -> None:
-    with with_jax():
-        from mastery.learners import ppo
+    with needs("mastery train", "train"):
+        from mastery.learners.ppo import PPO
         from mastery.training.job import Job
-    learner: Any = ppo
+    learner = PPO
     if curriculum is not None:
         learner = Job(Curriculum.load(curriculum), environments=environments).learner
     chosen = _preset(learner, preset)
-    source = Path(learner.__file__).read_text(encoding="utf-8")
-    for f in fields(learner.Settings):
-        line = next(x for x in source.splitlines() if x.startswith(f"    {f.name}: {f.type} = "))
-        several = " (may differ from run to run)" if f.name in learner.Hyper._fields else ""
-        typer.echo(
-            f"{f.name + '=' + str(getattr(chosen, f.name)):<24} {line.partition('# ')[2]}{several}"
-        )
-
-
-@contextmanager
-def with_jax() -> Iterator[None]:
-    """Turn a missing JAX into a one-line error."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name not in ("jax", "equinox", "optax"):
-            raise
-        raise MasteryError("training needs JAX: pip install 'mastery[train]'") from None
+    for f in fields(learner.settings):
+        several = " (may differ from run to run)" if f.name in learner.hyper._fields else ""
+        value = f"{f.name}={getattr(chosen, f.name)}"
+        typer.echo(f"{value:<24} {f.metadata['help']}{several}")
 
 
 def _new_directory(job: Job) -> Path:
@@ -328,7 +314,7 @@ def _new_directory(job: Job) -> Path:
 def job_progress(job: Job) -> Iterator[Any]:
     """Print what a job trains, and yield a function that shows its progress."""
     runs = len(job.runs)
-    presets = job.learner.PRESETS.items()
+    presets = job.learner.presets.items()
     known = [name for name, settings in presets if settings == job.settings]
     typer.echo(
         f"{job.curriculum.name}: {len(job.curriculum)} tasks, {', '.join(job.programs)}, "
@@ -340,7 +326,7 @@ def job_progress(job: Job) -> Iterator[Any]:
         yield show
 
 
-def _say_end(outcome: Outcome, job: Job, report: Path | None) -> None:
+def _say_end(outcome: Trained, job: Job, report: Path | None) -> None:
     where = shlex.quote(str(outcome.directory))
     if outcome.ended:
         typer.echo(f"Done: {outcome.ended}.")

@@ -1,11 +1,11 @@
 """Learn to add two numbers with an LSTM encoder and decoder: one run, from top to bottom.
 
-    Settings      how the network is built and trained
-    examples      new sums of given lengths, with some pairs reserved for validation
-    Network       from the string of two numbers to the digits of their sum
-    loss          cross-entropy of the digits
-    learn         an epoch of minibatches, drawn with the teacher's probabilities
-    accuracy      the share of new sums that are right, per task
+    AdditionSettings  how the network is built and trained
+    examples          new sums of given lengths, with some pairs reserved for validation
+    Network           from the string of two numbers to the digits of their sum
+    loss              cross-entropy of the digits
+    learn             an epoch of minibatches, drawn with the teacher's probabilities
+    accuracy          the share of new sums that are right, per task
 
 As in Zaremba and Sutskever 2014, Matiisen et al. 2017 and the paper: both numbers are padded with
 zeros to the same length and written from left to right with a plus between them, in an alphabet of
@@ -15,7 +15,7 @@ digit more. A sum is right if all its digits are right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -24,37 +24,32 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from mastery.errors import MasteryError
 from mastery.learners.encoders import Linear
 from mastery.learners.lstm import lstm
+from mastery.learners.settings import LearnerKind, check_numbers, setting
 from mastery.random_numbers import Normals, uniform
 
 Array = Any  # a JAX array
 SYMBOLS = 11  # ten digits and a plus
 PLUS = 10
-PARTS = "parts"  # name of the axis of devices that share a run
+DEVICE_AXIS = "parts"  # name of the axis of devices that share a run
 
 
 @dataclass(frozen=True)
-class Settings:
+class AdditionSettings:
     """How a network is built and trained. `float` settings may differ from run to run."""
 
-    batch: int = 128  # examples per minibatch
-    batches: int = 10  # minibatches per epoch, which is one time-step of the teacher
-    tests: int = 100  # new examples per task after each epoch; the teacher sees the accuracy
-    validation: int = 100  # held-out examples per task after each epoch, unseen by the teacher
-    width: int = 128  # units in the encoder and in the decoder
-    learning_rate: float = 1e-3  # of Adam
+    batch: int = setting(128, "examples per minibatch")
+    batches: int = setting(10, "minibatches per epoch, which is one time-step of the teacher")
+    tests: int = setting(100, "new examples per task and epoch; the teacher sees their accuracy")
+    validation: int = setting(100, "held-out examples per task and epoch, unseen by the teacher")
+    width: int = setting(128, "units in the encoder and in the decoder")
+    learning_rate: float = setting(1e-3, "of Adam")
 
     unit: ClassVar[str] = "examples"
 
     def __post_init__(self) -> None:
-        for name in (f.name for f in fields(self) if f.type == "int"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or not 1 <= value <= 1_000_000:
-                raise MasteryError(f"{name} is {value!r}; it must be a whole number from 1")
-        if not isinstance(self.learning_rate, (int, float)) or not 0 < self.learning_rate <= 1e9:
-            raise MasteryError(f"learning_rate is {self.learning_rate!r}; it must be more than 0")
+        check_numbers(self, positive=("learning_rate",))
 
     @property
     def per_update(self) -> int:
@@ -69,17 +64,22 @@ class Settings:
         return max([p for p in range(1, most + 1) if all(n % p == 0 for n in split)], default=1)
 
 
-class Hyper(NamedTuple):
+class AdditionHyper(NamedTuple):
     """The settings that may differ from run to run, as arrays."""
 
     learning_rate: Array
 
     @classmethod
-    def of(cls, settings: Settings) -> Hyper:
+    def of(cls, settings: AdditionSettings) -> AdditionHyper:
         return cls(*(jnp.float32(getattr(settings, name)) for name in cls._fields))
 
 
-PRESETS = {"default": Settings(), "paper": Settings()}  # the paper's settings work well
+# the paper's settings work well
+ADDITION = LearnerKind(
+    AdditionSettings,
+    AdditionHyper,
+    presets={"default": AdditionSettings(), "paper": AdditionSettings()},
+)
 
 # There are two kinds of pairs (a, b). One fifth is for validation: those where s(a) + 2 s(b) is a
 # multiple of 5, with s the sum of the digits. The others are for the teacher's tests. The last
@@ -168,7 +168,7 @@ def loss(network: Network, given: Array, target: Array) -> Array:
 _adam = optax.scale_by_adam()
 
 
-class Learner(NamedTuple):
+class AdditionLearner(NamedTuple):
     """A run: the network, the optimiser's state and the random key."""
 
     network: Network
@@ -176,20 +176,20 @@ class Learner(NamedTuple):
     key: Array
 
 
-def begin(key: Array, settings: Settings) -> Learner:
+def begin(key: Array, settings: AdditionSettings) -> AdditionLearner:
     for_network, key = jax.random.split(key)
     network = Network(for_network, settings.width)
-    return Learner(network, _adam.init(eqx.filter(network, eqx.is_array)), key)
+    return AdditionLearner(network, _adam.init(eqx.filter(network, eqx.is_array)), key)
 
 
 def learn(
-    learner: Learner,
+    learner: AdditionLearner,
     probabilities: Array,
     digits: Array,
-    settings: Settings,
-    h: Hyper,
+    settings: AdditionSettings,
+    h: AdditionHyper,
     parts: int = 1,
-) -> tuple[Learner, Array]:
+) -> tuple[AdditionLearner, Array]:
     """Train for one epoch.
 
     Args:
@@ -198,7 +198,7 @@ def learn(
         digits: (tasks,), the number of digits in each task.
         settings: How to train; static under `jit`.
         h: The settings that may differ from run to run.
-        parts: Number of devices that share the work, along the axis PARTS.
+        parts: Number of devices that share the work, along the axis DEVICE_AXIS.
 
     Returns:
         The run after the epoch, and the number of examples of each task (tasks,).
@@ -224,7 +224,7 @@ def learn(
     key, now = jax.random.split(learner.key)
     carry = learner.network, learner.optimiser
     carry, counts = lax.scan(one, carry, jax.random.split(now, settings.batches))
-    return Learner(*carry, key), counts.sum(0)
+    return AdditionLearner(*carry, key), counts.sum(0)
 
 
 def accuracy(
@@ -259,9 +259,9 @@ def _own(examples: tuple[Array, Array], parts: int) -> Any:
     if parts == 1:
         return examples
     size = examples[0].shape[-1] // parts
-    first = lax.axis_index(PARTS) * size
+    first = lax.axis_index(DEVICE_AXIS) * size
     return [lax.dynamic_slice_in_dim(x, first, size, -1) for x in examples]
 
 
 def _sum(numbers: Any, parts: int) -> Any:
-    return numbers if parts == 1 else lax.psum(numbers, PARTS)  # type: ignore[no-untyped-call]
+    return numbers if parts == 1 else lax.psum(numbers, DEVICE_AXIS)  # type: ignore[no-untyped-call]

@@ -1,6 +1,6 @@
 """A recurrent PPO agent and its learning: one run, from top to bottom.
 
-    Settings     how the agent is built and trained
+    PPOSettings  how the agent is built and trained
     Agent        the network: observation → encoder → memory → policy and value
     segments     cut what was played into training data; add the novelty reward
     advantages   generalised advantage estimation
@@ -13,7 +13,7 @@ environments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -24,6 +24,7 @@ from jax import lax
 
 from mastery.errors import MasteryError
 from mastery.learners.encoders import INITIAL, Linear, Space, make_encoder
+from mastery.learners.settings import LearnerKind, check_numbers, setting
 from mastery.minigrid.editions import EDITIONS
 from mastery.minigrid.rules import REWARDS
 from mastery.random_numbers import Normals
@@ -32,35 +33,35 @@ Array = Any  # a JAX array
 
 
 @dataclass(frozen=True)
-class Settings:
+class PPOSettings:
     """How an agent is built and trained. `float` settings may differ from run to run."""
 
-    envs: int = 16  # environments per run
-    frames: int = 128  # frames per environment and update
-    epochs: int = 4  # passes over these frames per update
-    batch: int = 256  # frames per minibatch
-    bptt: int = 8  # length of backpropagation through time, in frames
-    ahead: int = 16  # levels generated ahead per environment, so that none is played twice
-    learning_rate: float = 7e-4  # of Adam
-    epsilon: float = 1e-8  # of Adam, added to the denominator
-    discount: float = 0.99  # discount factor γ
-    gae: float = 0.95  # λ of generalised advantage estimation
-    entropy: float = 0.0025  # weight of the entropy bonus
-    value: float = 0.5  # weight of the value loss
-    clip: float = 0.2  # clipping range ε of PPO's probability ratio
-    gradient_norm: float = 2.0  # gradients are clipped to this norm
-    reward_scale: float = 5.0  # multiplies the rewards for PPO; a teacher sees them unscaled
-    novelty: float = 0.003  # extra reward for PPO when a view is new in its episode (MiniGrid)
-    normalise: bool = False  # scale advantages to mean 0 and deviation 1 in each minibatch
-    clip_value: bool = False  # clip the change of the value, as for the policy
-    encoding: str = "onehot"  # input for MiniGrid's cells: onehot, or raw (three numbers each)
-    initial: str = "scaled"  # initial weights: scaled, or pytorch (its defaults except the heads)
-    memory: str = "lstm"  # lstm or none
-    skip: bool = True  # with an lstm: the heads also see the lstm's input
-    width: int = 64  # units in the embedding, the memory and the heads
-    actions: int = 6  # number of MiniGrid's actions: 6, or 7 with "done", which does nothing
-    reward: str = "paper"  # MiniGrid success: paper (1 − n/n_max) or minigrid (1 − 0.9 n/n_max)
-    edition: str = "3.2.0"  # of MiniGrid: 3.2.0, or 2018 (the rules and view of the paper's runs)
+    envs: int = setting(16, "environments per run")
+    frames: int = setting(128, "frames per environment and update")
+    epochs: int = setting(4, "passes over these frames per update")
+    batch: int = setting(256, "frames per minibatch")
+    bptt: int = setting(8, "length of backpropagation through time, in frames")
+    ahead: int = setting(16, "levels generated ahead per environment, so that none is played twice")
+    learning_rate: float = setting(7e-4, "of Adam")
+    epsilon: float = setting(1e-8, "of Adam, added to the denominator")
+    discount: float = setting(0.99, "discount factor γ")
+    gae: float = setting(0.95, "λ of generalised advantage estimation")
+    entropy: float = setting(0.0025, "weight of the entropy bonus")
+    value: float = setting(0.5, "weight of the value loss")
+    clip: float = setting(0.2, "clipping range ε of PPO's probability ratio")
+    gradient_norm: float = setting(2.0, "gradients are clipped to this norm")
+    reward_scale: float = setting(5.0, "factor of PPO's rewards; a teacher sees them unscaled")
+    novelty: float = setting(0.003, "PPO's extra reward for a view that is new in its episode")
+    normalise: bool = setting(False, "scale advantages to mean 0 and deviation 1 in each minibatch")
+    clip_value: bool = setting(False, "clip the change of the value, as for the policy")
+    encoding: str = setting("onehot", "of MiniGrid's cells: onehot, or raw (three numbers each)")
+    initial: str = setting("scaled", "weights: scaled, or pytorch (its defaults except the heads)")
+    memory: str = setting("lstm", "lstm or none")
+    skip: bool = setting(True, "with an lstm: the heads also see the lstm's input")
+    width: int = setting(64, "units in the embedding, the memory and the heads")
+    actions: int = setting(6, "of MiniGrid: 6, or 7 with 'done', which does nothing")
+    reward: str = setting("paper", "of a success: paper (1 − n/n_max), minigrid (1 − 0.9 n/n_max)")
+    edition: str = setting("3.2.0", "of MiniGrid: 3.2.0, or 2018 (that of the paper's runs)")
 
     unit: ClassVar[str] = "frames"
 
@@ -85,17 +86,8 @@ class Settings:
                 raise MasteryError(
                     f"{name} is {getattr(self, name)!r}; choose from {', '.join(known)}"
                 )
-        for name in (f.name for f in fields(self) if f.type == "int"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or not 1 <= value <= 1_000_000:
-                raise MasteryError(f"{name} is {value!r}; it must be a whole number from 1")
-        for name in (f.name for f in fields(self) if f.type == "float"):
-            value, high = getattr(self, name), 1 if name in ("discount", "gae") else 1e9
-            low = 1e-12 if name in ("learning_rate", "epsilon", "clip", "gradient_norm") else 0
-            if not isinstance(value, (int, float)) or not low <= value <= high:
-                least = "more than 0" if low else "0 or more"
-                most = ", and at most 1" if high == 1 else ""
-                raise MasteryError(f"{name} is {value!r}; it must be {least}{most}")
+        positive = ("learning_rate", "epsilon", "clip", "gradient_norm")
+        check_numbers(self, positive, shares=("discount", "gae"))
         if self.actions not in (6, 7):
             raise MasteryError(f"actions is {self.actions}; MiniGrid has 6, or 7 with 'done'")
         for whole, part in (("frames", "bptt"), ("batch", "bptt")):
@@ -109,7 +101,7 @@ class Settings:
 
 
 # the paper's appendix, or the authors' code of 2019 where the paper says nothing
-PAPER_2019 = Settings(
+PAPER_2019 = PPOSettings(
     learning_rate=1e-3,
     entropy=0.01,
     gradient_norm=0.5,
@@ -130,10 +122,9 @@ PAPER = replace(
     reward="minigrid",
     edition="2018",
 )
-PRESETS = {"default": Settings(), "paper": PAPER, "paper-2019": PAPER_2019}
 
 
-class Hyper(NamedTuple):
+class PPOHyper(NamedTuple):
     """The settings that may differ from run to run, as arrays."""
 
     learning_rate: Array
@@ -148,8 +139,15 @@ class Hyper(NamedTuple):
     novelty: Array
 
     @classmethod
-    def of(cls, settings: Settings) -> Hyper:
+    def of(cls, settings: PPOSettings) -> PPOHyper:
         return cls(*(jnp.float32(getattr(settings, name)) for name in cls._fields))
+
+
+PPO = LearnerKind(
+    PPOSettings,
+    PPOHyper,
+    presets={"default": PPOSettings(), "paper": PAPER, "paper-2019": PAPER_2019},
+)
 
 
 class Agent(eqx.Module):
@@ -162,7 +160,7 @@ class Agent(eqx.Module):
     skip: bool = eqx.field(static=True)
     forget: float = eqx.field(static=True)  # added to the forget gate
 
-    def __init__(self, key: Array, settings: Settings, space: Space) -> None:
+    def __init__(self, key: Array, settings: PPOSettings, space: Space) -> None:
         normals, width, initial = Normals(key), settings.width, INITIAL[settings.initial]
         self.encoder = make_encoder(
             normals, space, width, settings.encoding, settings.edition, settings.initial
@@ -256,7 +254,7 @@ class Frames(NamedTuple):
     memory: Array  # (segments, memory_size)
 
 
-def segments(trajectory: Trajectory, last: Array, settings: Settings, h: Hyper) -> Frames:
+def segments(trajectory: Trajectory, last: Array, settings: PPOSettings, h: PPOHyper) -> Frames:
     """Cut a trajectory into training data. `last` (envs,): values after the last frame."""
     _, starts, _, _, value, reward, ended, new, memory = trajectory
     reward = h.reward_scale * (reward + h.novelty * (new & ~ended))
@@ -311,7 +309,7 @@ def advantages(
     return lax.scan(one, start, (reward, value, ended), reverse=True)[1]
 
 
-def loss(agent: Agent, frames: Frames, settings: Settings, h: Hyper) -> Array:
+def loss(agent: Agent, frames: Frames, settings: PPOSettings, h: PPOHyper) -> Array:
     """The loss of a minibatch of segments; see `ppo_loss`."""
     logits, value = replay(agent, frames)
     return ppo_loss(logits, value, frames, settings, h)
@@ -327,7 +325,9 @@ def replay(agent: Agent, frames: Frames) -> tuple[Array, Array]:
     return jnp.swapaxes(logits.reshape(bptt, n, -1), 0, 1), value.reshape(bptt, n).T
 
 
-def ppo_loss(logits: Array, value: Array, frames: Frames, settings: Settings, h: Hyper) -> Array:
+def ppo_loss(
+    logits: Array, value: Array, frames: Frames, settings: PPOSettings, h: PPOHyper
+) -> Array:
     """−E[min(ρ Â, clip(ρ, 1 − ε, 1 + ε) Â)] + c_v E[(V − R)²] − c_e E[H], to minimise."""
     advantage, target = frames.advantage, frames.advantage + frames.value
     if settings.normalise:
@@ -349,7 +349,7 @@ def new_optimiser(agent: Agent) -> Any:
 
 
 def improve(
-    agent: Agent, optimiser: Any, frames: Frames, key: Array, settings: Settings, h: Hyper
+    agent: Agent, optimiser: Any, frames: Frames, key: Array, settings: PPOSettings, h: PPOHyper
 ) -> tuple[Agent, Any]:
     """Train on the frames for `settings.epochs` epochs, in minibatches of whole segments."""
     adam = optax.scale_by_adam(eps=h.epsilon)

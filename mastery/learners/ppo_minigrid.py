@@ -22,8 +22,8 @@ from mastery.learners.encoders import Space
 from mastery.learners.ppo import (
     Agent,
     Frames,
-    Hyper,
-    Settings,
+    PPOHyper,
+    PPOSettings,
     Trajectory,
     choose,
     improve,
@@ -51,7 +51,7 @@ class Environments(NamedTuple):
     visited: Array  # views the episode has shown; see `novelty`
 
 
-class Played(NamedTuple):
+class Totals(NamedTuple):
     """Totals for each of the eighteen tasks; each field is (18,)."""
 
     episodes: Array  # episodes that ended
@@ -69,8 +69,8 @@ def with_levels(
 
 
 def collect(
-    agent: Agent, envs: Environments, key: Array, settings: Settings, h: Hyper
-) -> tuple[Environments, Frames, Played]:
+    agent: Agent, envs: Environments, key: Array, settings: PPOSettings, h: PPOHyper
+) -> tuple[Environments, Frames, Totals]:
     """Play `settings.frames` steps in every environment, with actions drawn from the policy."""
     reward, edition = REWARDS[settings.reward], find_edition(settings.edition)
 
@@ -100,7 +100,7 @@ def collect(
     new = jnp.concatenate([new[1:], after[None]])  # a frame's action leads to the next frame's view
     trajectory = Trajectory(*(*seen, new, memory))
     which = task[..., None] == jnp.arange(len(TASKS))
-    totals = Played(
+    totals = Totals(
         episodes=(which & trajectory.ended[..., None]).sum((0, 1)),
         returns=jnp.where(which, trajectory.reward[..., None], 0.0).sum((0, 1)),
         frames=which.sum((0, 1)),
@@ -108,7 +108,7 @@ def collect(
     return envs, segments(trajectory, last, settings, h), totals
 
 
-class Learner(NamedTuple):
+class MinigridLearner(NamedTuple):
     """A run: the agent, the optimiser's state, the environments and the random key."""
 
     agent: Agent
@@ -117,7 +117,7 @@ class Learner(NamedTuple):
     key: Array
 
 
-def begin(key: Array, settings: Settings) -> Learner:
+def begin(key: Array, settings: PPOSettings) -> MinigridLearner:
     """Make a new agent and environments without episodes; `update` begins the episodes."""
     key, for_agent = jax.random.split(key)
     agent = Agent(for_agent, settings, Space("cells", (VIEW, VIEW), settings.actions))
@@ -125,12 +125,12 @@ def begin(key: Array, settings: Settings) -> Learner:
     memory = jnp.zeros((agent.memory_size, settings.envs))
     first = jnp.ones(settings.envs, bool)
     envs = Environments(state, pool, memory, first, novelty.nothing(settings.envs))
-    return Learner(agent, new_optimiser(agent), envs, key)
+    return MinigridLearner(agent, new_optimiser(agent), envs, key)
 
 
 def update(
-    learner: Learner, probabilities: Array, settings: Settings, h: Hyper
-) -> tuple[Learner, Played]:
+    learner: MinigridLearner, probabilities: Array, settings: PPOSettings, h: PPOHyper
+) -> tuple[MinigridLearner, Totals]:
     """Do one update: refill the levels, play, learn.
 
     Args:
@@ -147,4 +147,4 @@ def update(
     envs = with_levels(envs, for_levels, probabilities, find_edition(settings.edition))
     envs, frames, played = collect(agent, envs, for_actions, settings, h)
     agent, optimiser = improve(agent, optimiser, frames, for_order, settings, h)
-    return Learner(agent, optimiser, envs, key), played
+    return MinigridLearner(agent, optimiser, envs, key), played

@@ -26,7 +26,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from mastery.errors import MasteryError
+from mastery.errors import needs
 from mastery.minigrid.tasks import NAMES, TASKS, task_id
 
 # these need JAX or Gymnasium, so they are imported on first use
@@ -36,7 +36,7 @@ _WHERE = {
     "Level": "state",
     "MINIGRID_REWARD": "rules",
     "MISSIONS": "missions",
-    "Outcome": "rules",
+    "StepResult": "rules",
     "PAPER_REWARD": "rules",
     "Pool": "engine",
     "State": "state",
@@ -66,11 +66,5 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
+    with needs(f"{__name__}.{name}", "minigrid"):
         return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name not in ("jax", "gymnasium"):
-            raise
-        raise MasteryError(
-            f"{__name__}.{name} needs {error.name}: pip install 'mastery[minigrid]'"
-        ) from None

@@ -28,7 +28,7 @@ from mastery.errors import MasteryError
 from mastery.minigrid.editions import TODAY, Edition
 from mastery.minigrid.grid import WORDS, Array, once
 from mastery.minigrid.levels import generate
-from mastery.minigrid.rules import PAPER_REWARD, Outcome, act
+from mastery.minigrid.rules import PAPER_REWARD, StepResult, act
 from mastery.minigrid.state import Level, State, start
 from mastery.minigrid.tasks import TASKS
 from mastery.random_numbers import uniform
@@ -125,7 +125,7 @@ def step(
     action: Array,
     reward: Array | int = PAPER_REWARD,
     edition: Edition = TODAY,
-) -> tuple[State, Pool, Outcome]:
+) -> tuple[State, Pool, StepResult]:
     """Step every environment; where an episode ends, begin the next one.
 
     Args:

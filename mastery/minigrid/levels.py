@@ -33,12 +33,12 @@ from mastery.minigrid.editions import TODAY, Edition
 from mastery.minigrid.grid import Array, once, write
 from mastery.minigrid.state import Level
 from mastery.minigrid.tasks import (
-    DOWN,
-    LEFT,
-    RIGHT,
+    EAST,
+    NORTH,
     SIDE,
+    SOUTH,
     TASKS,
-    UP,
+    WEST,
     MiniGridTask,
     Room,
     place_of_door,
@@ -115,7 +115,7 @@ def _row(task: MiniGridTask) -> tuple[NDArray[np.uint32], _Table]:
         goal_free &= ~sum(1 << (4 * v + u) for u, v in ((2, 3), (1, 3), (3, 3), (2, 2), (2, 4)))
     above = task.corridor and task.agent_room[1] > 0
     below = task.corridor and task.agent_room[1] < task.rows - 1
-    sides = [place_of_door(task.agent_room, side) for side in (RIGHT, DOWN, LEFT, UP)]
+    sides = [place_of_door(task.agent_room, side) for side in (EAST, SOUTH, WEST, NORTH)]
     table = _Table(
         step=step,
         rows=task.rows,
@@ -308,8 +308,8 @@ def _place_agent(t: _Table, kinds: Array, along: Array, taken: Array, word: Arra
     doors = jnp.where((t.corridor == 1) & (kinds == CLOSED), 0, kinds)
     there = (t.agent_doors < DOORS) & (_at(doors, t.agent_doors) > 0)
     across = _at(along, t.agent_doors)  # a door's distance from the corner of the room
-    u = [t.step - 2, across[DOWN], 0, across[UP]]
-    v = [across[RIGHT] + 1, t.step - 1, across[LEFT] + 1, 1]
+    u = [t.step - 2, across[SOUTH], 0, across[NORTH]]
+    v = [across[EAST] + 1, t.step - 1, across[WEST] + 1, 1]
     faced = [
         (taken & ~_COLUMN) >> 1,
         taken >> 4,
@@ -319,12 +319,12 @@ def _place_agent(t: _Table, kinds: Array, along: Array, taken: Array, word: Arra
     free = t.agent_free & ~taken
     ways = [
         free & ~faced[side] & ~jnp.where(there[side], 1 << (4 * v[side] + u[side]), 0)
-        for side in (RIGHT, DOWN, LEFT, UP)
+        for side in (EAST, SOUTH, WEST, NORTH)
     ]
     counts = [lax.population_count(way) for way in ways]
     r = _pick(word >> 8, sum(counts), 24)
     direction, way = jnp.zeros_like(r), ways[0]
-    for side in (DOWN, LEFT, UP):
+    for side in (SOUTH, WEST, NORTH):
         on = (direction == side - 1) & (r >= counts[side - 1])
         r = jnp.where(on, r - counts[side - 1], r)
         direction, way = jnp.where(on, side, direction), jnp.where(on, ways[side], way)

@@ -111,7 +111,7 @@ def plan(
         raise MasteryError(f"there is no {_name(target)} on the map: the level cannot be solved")
     chance = Random(0)  # the same plan for the same level
     for attempt in range(MOST_ATTEMPTS):
-        world = _World(cells, int(agent), int(direction), carrying, edition)
+        world = _Episode(cells, int(agent), int(direction), carrying, edition)
         # among many objects the planner may go in circles: retry after some random actions
         for _ in range(10 * attempt):
             action = chance.randrange(6)
@@ -130,7 +130,7 @@ class _NoWay(Exception):
     """A goal cannot be reached from here."""
 
 
-class _World:
+class _Episode:
     """A simulated episode: its state and the actions so far."""
 
     def __init__(
@@ -152,8 +152,8 @@ class _World:
     def front(self) -> int:
         return self.agent + STEPS[self.direction]
 
-    def copy(self) -> _World:
-        world = _World(self.cells, self.agent, self.direction, self.carrying, self.edition)
+    def copy(self) -> _Episode:
+        world = _Episode(self.cells, self.agent, self.direction, self.carrying, self.edition)
         world.actions = self.actions.copy()
         return world
 
@@ -212,7 +212,7 @@ class _Ways:
     """The cheapest paths from the agent to other cells, up to the nearest goal (Dijkstra)."""
 
     def __init__(
-        self, world: _World, goals: Collection[int], shut: Collection[int], prices: list[int]
+        self, world: _Episode, goals: Collection[int], shut: Collection[int], prices: list[int]
     ) -> None:
         cells = world.cells
         self.goal: int | None = None
@@ -260,7 +260,7 @@ class _Planner:
     could not clear.
     """
 
-    def __init__(self, world: _World) -> None:
+    def __init__(self, world: _Episode) -> None:
         self.world = world
         self.searches = 0
 

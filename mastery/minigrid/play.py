@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.checkpoint import replace_file
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, check_whole, needs
 from mastery.minigrid.actions import ACTIONS
 from mastery.minigrid.editions import TODAY, Edition, find_edition
 from mastery.minigrid.grid import unpack
@@ -23,7 +22,7 @@ from mastery.minigrid.levels import generate
 from mastery.minigrid.missions import mission
 from mastery.minigrid.planner import plan
 from mastery.minigrid.rendering import Image, render, render_view
-from mastery.minigrid.rules import PAPER_REWARD, REWARDS, Outcome, act
+from mastery.minigrid.rules import PAPER_REWARD, REWARDS, StepResult, act
 from mastery.minigrid.state import State, start
 from mastery.minigrid.tasks import TASKS, task_id
 from mastery.minigrid.vision import observe, view, visible
@@ -83,10 +82,8 @@ def play(
         raise MasteryError(f"reward is {reward!r}; choose from {', '.join(REWARDS)}")
     if not callable(agent) and agent not in AGENTS:
         raise MasteryError(f"there is no agent {agent!r}; choose from {', '.join(AGENTS)}")
-    for name, given, least in (("steps", steps, 1), ("seed", seed, 0)):
-        if not isinstance(given, (int, np.integer)) or not least <= given < 2**32:
-            raise MasteryError(f"{name} is {given!r}: give a whole number from {least} to 2³² − 1")
-    steps = min(steps, TASKS[number].n_max)  # n_max ends every episode
+    check_whole("seed", seed, 0, 2**32 - 1)
+    steps = min(check_whole("steps", steps), TASKS[number].n_max)  # n_max ends every episode
     level_key, action_key = jax.random.split(jax.random.key(seed))
     state = start(_generate(level_key, jnp.int32(number), edition))
     if callable(agent):
@@ -137,8 +134,8 @@ _generate = jax.jit(generate, static_argnums=2)
 
 
 @partial(jax.jit, static_argnums=3)
-def _run(state: State, actions: Any, reward: int, edition: Edition) -> tuple[State, Outcome]:
-    def one(state: State, action: Any) -> tuple[State, tuple[State, Outcome]]:
+def _run(state: State, actions: Any, reward: int, edition: Edition) -> tuple[State, StepResult]:
+    def one(state: State, action: Any) -> tuple[State, tuple[State, StepResult]]:
         after, outcome = act(state, action, reward, edition)
         return after, (after, outcome)
 
@@ -196,8 +193,8 @@ def _side_by_side(left: Image, right: Image) -> Image:
 
 def check_gif(fps: float) -> None:
     """Raise a `MasteryError` if Pillow is missing or if `fps` is not from 1 to 50."""
-    if importlib.util.find_spec("PIL") is None:
-        raise MasteryError("a GIF needs Pillow: pip install 'mastery[minigrid]'")
+    with needs("a GIF", "minigrid"):
+        import PIL  # noqa: F401
     if not 1 <= fps <= 50:
         raise MasteryError(f"{fps:g} frames a second cannot be shown: give 1 to 50")
 

@@ -31,7 +31,7 @@ from mastery.minigrid.cells import (
     colour,
     kind,
 )
-from mastery.minigrid.tasks import SIDE, UP
+from mastery.minigrid.tasks import NORTH, SIDE
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -122,7 +122,7 @@ def render_view(
     seen = _array("visible", visible, _VIEW, np.bool_)
     shown = np.where(seen, _array("cells", cells, _VIEW, np.uint8), EMPTY_CELL)
     shown[_MIDDLE, _LAST] = carrying
-    return _assemble(shown.T, seen.T, (_LAST, _MIDDLE), UP, tile)
+    return _assemble(shown.T, seen.T, (_LAST, _MIDDLE), NORTH, tile)
 
 
 def _array(name: str, value: ArrayLike, side: int, dtype: type[np.generic]) -> NDArray[Any]:

@@ -37,7 +37,7 @@ _SHARE = np.concatenate([np.arange(limit + 1) / limit for limit in _LIMITS])
 _REWARD = np.stack([1 - _SHARE, 1 - 0.9 * _SHARE]).astype(np.float32)
 
 
-class Outcome(NamedTuple):
+class StepResult(NamedTuple):
     """The result of a step, besides the new state."""
 
     reward: Array  # float32: above 0 only on success, so it is also the episode's return
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
 
 def act(
     state: State, action: Array, reward: Array | int = PAPER_REWARD, edition: Edition = TODAY
-) -> tuple[State, Outcome]:
+) -> tuple[State, StepResult]:
     """Take one action in every environment.
 
     An episode that has ended continues if you act again; `engine.step` begins new ones instead.
@@ -109,7 +109,7 @@ def act(
         steps=steps,
     )
     won = jnp.where(reached, value, jnp.float32(0))
-    return after, Outcome(won, reached, steps >= n_max, after.task, steps)
+    return after, StepResult(won, reached, steps >= n_max, after.task, steps)
 
 
 def toggled(cell: Array, carrying: Array, edition: Edition = TODAY) -> Array:

@@ -20,16 +20,16 @@ from mastery.errors import MasteryError, did_you_mean
 
 Room = tuple[int, int]  # column, row
 
-RIGHT, DOWN, LEFT, UP = range(4)
+EAST, SOUTH, WEST, NORTH = range(4)
 SIDE = 16  # every map is stored as 16 × 16 cells, filled up with wall
 
 
 def place_of_door(room: Room, side: int) -> int | None:
     """The place for a door on a side of a room; None at the edge of the 3 × 3 rooms."""
     i, j = room
-    if side in (LEFT, UP):
-        i, j = (i - 1, j) if side == LEFT else (i, j - 1)
-    if side in (RIGHT, LEFT):
+    if side in (WEST, NORTH):
+        i, j = (i - 1, j) if side == WEST else (i, j - 1)
+    if side in (EAST, WEST):
         return 2 * j + i if 0 <= i < 2 else None
     return 6 + 3 * j + i if 0 <= j < 2 else None
 
@@ -88,7 +88,7 @@ def _two_rooms(name: str, n_max: int, goal: str, **settings: Any) -> MiniGridTas
         goal=goal,
         agent_room=(0, 0),
         goal_rooms=((1, 0),),
-        locks=(Lock((0, 0), RIGHT, 0),),
+        locks=(Lock((0, 0), EAST, 0),),
         **settings,
     )
 

@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
-from mastery.errors import MasteryError, did_you_mean
+from mastery.errors import MasteryError, check_whole, did_you_mean
 from mastery.minigrid import engine
 from mastery.minigrid.actions import ACTIONS
 from mastery.minigrid.arguments import as_array, check_probabilities, resolve_tasks
@@ -24,7 +24,7 @@ from mastery.minigrid.editions import Edition, find_edition
 from mastery.minigrid.grid import Array
 from mastery.minigrid.missions import MISSIONS, mission_number
 from mastery.minigrid.play import pictures
-from mastery.minigrid.rules import REWARDS, Outcome, act
+from mastery.minigrid.rules import REWARDS, StepResult, act
 from mastery.minigrid.state import State
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import observe
@@ -114,8 +114,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         ahead: int,
     ) -> None:
         for name, number in (("num_envs", num_envs), ("ahead", ahead)):
-            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-                raise MasteryError(f"{name} is {number!r}: it must be a whole number from 1 on")
+            check_whole(name, number)
         for name, value, known in (
             ("reward", reward, REWARDS),
             ("observation", observation, OBSERVATIONS),
@@ -205,10 +204,8 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         Raises:
             MasteryError: If the seed or the mask is invalid.
         """
-        if seed is not None and not (isinstance(seed, (int, np.integer)) and seed >= 0):
-            raise MasteryError(
-                f"seed is {seed!r}: give one whole number from 0 on, for all environments"
-            )
+        if seed is not None:
+            check_whole("seed", seed, 0)  # one for all environments
         mask = self._check_mask(options)
         super().reset(seed=None if seed is None else int(seed))
         if seed is not None or self._state is None:
@@ -382,7 +379,7 @@ _observe = jax.jit(observe, static_argnums=1)
 @partial(jax.jit, static_argnums=4)
 def _act(
     state: State, actions: Array, fresh: Array, reward: int, edition: Edition
-) -> tuple[State, Outcome, Array]:
+) -> tuple[State, StepResult, Array]:
     """Step every environment except the `fresh` ones, which have just begun an episode."""
     after, outcome = act(state, actions, reward, edition)
 

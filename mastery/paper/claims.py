@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.paper.configurations import Bar, configurations
-from mastery.paper.curves import Curves, Found, last_known
-from mastery.paper.statistics import Estimate, improvement, interval
+from mastery.paper.curves import Found, PaperCurves, last_known
+from mastery.statistics import Estimate, improvement, interval
 
 Floats = NDArray[np.float64]
 # by the ending of a job's name; the paper's world comes first
@@ -101,7 +101,7 @@ def _more_stable(found: Found, threshold: float) -> Verdict:
     return Verdict(holds, "; ".join(numbers))
 
 
-def _gap_interval(curves: Curves, one: str, other: str, draws: int = 200) -> Floats:
+def _gap_interval(curves: PaperCurves, one: str, other: str, draws: int = 200) -> Floats:
     """95 % bootstrap interval, over seeds, of the difference between two programs' interquartile
     ranges. Uses every fifth point."""
     random, shown = np.random.default_rng(0), curves.smooth()[::5]
@@ -378,6 +378,6 @@ def judge(found: Found) -> list[Judgement]:
     return judgements
 
 
-def shown(curves: Curves) -> Curves:
+def shown(curves: PaperCurves) -> PaperCurves:
     """The curves without the three ObstructedMaze tasks that the paper does not show."""
     return curves.of_tasks(SIX) if set(SIX) < set(curves.tasks.tolist()) else curves

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.paper.curves import Found
-from mastery.paper.experiments import CONVERTERS, ESTIMATORS, PARTS
-from mastery.paper.statistics import upper_median
+from mastery.paper.experiments import CONVERTERS, ESTIMATORS, PAPER_JOBS
 from mastery.programs.catalogue import Recipe
+from mastery.statistics import upper_median
 
 Floats = NDArray[np.float64]
 
@@ -39,10 +39,10 @@ def configurations(found: Found) -> list[Bar]:
     """Every configuration of the addition experiment, the paper's and ours. If one was trained
     twice, the longer job counts."""
     bars: dict[tuple[str, str], Bar] = {}
-    for part in PARTS:
+    for part in PAPER_JOBS:
         if not part.startswith("addition-") or part not in found:
             continue
-        batch = PARTS[part].settings["batch"]
+        batch = PAPER_JOBS[part].settings["batch"]
         curves = found[part]
         for program, runs in curves.runs.items():
             times = np.where(np.isnan(curves.solved[runs]), np.inf, curves.solved[runs])

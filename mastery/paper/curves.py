@@ -28,7 +28,7 @@ AVERAGED = 5  # points over which returns in training are averaged
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class PaperCurves:
     """A job and its thinned curves."""
 
     tasks: NDArray[np.str_]  # names
@@ -67,13 +67,13 @@ class Curves:
         found: Floats = np.einsum("p,prt->rt", weights, known)
         return found
 
-    def of_tasks(self, names: Sequence[str]) -> Curves:
+    def of_tasks(self, names: Sequence[str]) -> PaperCurves:
         """The same runs with only these tasks."""
         at = [self.tasks.tolist().index(name) for name in names]
         cut = {name: getattr(self, name)[..., at] for name in (*_PER_TASK, "tasks")}
         return replace(self, **cut)
 
-    def joined(self, other: Curves) -> Curves:
+    def joined(self, other: PaperCurves) -> PaperCurves:
         """These runs and those of another job with the same tasks and frames.
 
         Raises:
@@ -97,10 +97,10 @@ class Curves:
 _PER_POINT = ("returns", "probability", "share", "mastery")  # (points, runs, tasks)
 _PER_TASK = (*_PER_POINT, "sampled", "greedy")
 _PER_RUN = ("programs", "seeds", "sampled", "greedy", "solved")
-Found = Mapping[str, Curves]  # by the name of the job
+Found = Mapping[str, PaperCurves]  # by the name of the job
 
 
-def with_baselines(found: Found, name: str) -> Curves:
+def with_baselines(found: Found, name: str) -> PaperCurves:
     """The curves of a job, joined with its baselines if both have the same frames."""
     own, beside = found[name], found.get(f"{name}-baselines")
     if beside is None or not np.array_equal(own.frames, beside.frames):
@@ -117,7 +117,7 @@ def last_known(returns: Floats) -> Floats:
     return found
 
 
-def from_results(results: Results, scale: float = 1.0) -> Curves:
+def from_results(results: Results, scale: float = 1.0) -> PaperCurves:
     """Thin the curves of a job.
 
     Args:
@@ -143,7 +143,7 @@ def from_results(results: Results, scale: float = 1.0) -> Curves:
         for policy, e in results.evaluations.items()
     }
     session = results.sessions[-1]
-    return Curves(
+    return PaperCurves(
         tasks=np.array(results.curriculum.names),
         programs=np.array(results.labels),
         seeds=np.array(results.seeds),
@@ -174,7 +174,7 @@ _BYTES = ("share", "mastery")  # saved in steps of 1/250
 _HALF = ("returns", "probability", "sampled", "greedy")  # saved in half precision
 
 
-def save(curves: Curves, path: Path) -> None:
+def save(curves: PaperCurves, path: Path) -> None:
     """Save as a NumPy archive, with the precision that a plot can show."""
     arrays = {f.name: getattr(curves, f.name) for f in fields(curves) if f.name != "about"}
     arrays |= {name: arrays[name].astype(np.float16) for name in _HALF}
@@ -185,15 +185,15 @@ def save(curves: Curves, path: Path) -> None:
     replace_file(path, [whole.getbuffer()])
 
 
-def load(path: Path) -> Curves:
+def load(path: Path) -> PaperCurves:
     """Load what `save` wrote; MasteryError if it cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as data:
-            arrays: dict[str, Any] = {f.name: data[f.name] for f in fields(Curves)}
+            arrays: dict[str, Any] = {f.name: data[f.name] for f in fields(PaperCurves)}
         arrays["about"] = json.loads(str(arrays["about"]))
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise MasteryError(f"cannot read the curves in {path}: {error}") from None
     for name in (*_BYTES, *_HALF):
         whole = 250 if arrays[name].dtype == np.uint8 else 1
         arrays[name] = arrays[name].astype(np.float64) / whole
-    return Curves(**arrays)
+    return PaperCurves(**arrays)

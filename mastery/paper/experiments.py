@@ -41,7 +41,7 @@ SOME_TEACHER_STUDENT = (
 
 
 @dataclass(frozen=True)
-class Part:
+class PaperJob:
     """A job of an experiment."""
 
     name: str
@@ -69,7 +69,7 @@ class Part:
             raise MasteryError(f"the scale is {scale:g}; it must be more than 0, and at most 1")
         part = replace(self, **self.small) if scale <= SMALL else self
         curriculum = Curriculum.load(part.curriculum)
-        presets = Job(curriculum).learner.PRESETS
+        presets = Job(curriculum).learner.presets
         settings = replace(presets[part.preset], **{**self.settings, **part.settings})
         frames = math.ceil(part.frames * scale)
         chunk = max(min(part.chunk, round(frames / settings.per_update / POINTS)), 1)
@@ -92,7 +92,7 @@ class Experiment:
 
     name: str
     where: str  # in the paper
-    parts: tuple[Part, ...]
+    parts: tuple[PaperJob, ...]
     extra: bool = False  # trained only if named
     beside: tuple[str, ...] = ()  # jobs of other experiments that its tables compare with
 
@@ -106,18 +106,20 @@ def _both_worlds(
         name,
         where,
         (
-            Part(f"{name}-2018", curriculum or name, programs, preset="paper", seeds=30),
-            Part(f"{name}-2018-baselines", curriculum or name, ("uniform",), preset="paper"),
-            Part(f"{name}-today", name, programs, seeds=30),
-            Part(f"{name}-today-baselines", name, BASELINES),
+            PaperJob(f"{name}-2018", curriculum or name, programs, preset="paper", seeds=30),
+            PaperJob(f"{name}-2018-baselines", curriculum or name, ("uniform",), preset="paper"),
+            PaperJob(f"{name}-today", name, programs, seeds=30),
+            PaperJob(f"{name}-today-baselines", name, BASELINES),
         ),
     )
 
 
-def _addition(name: str, programs: tuple[str, ...], batch: int, frames: int, chunk: int) -> Part:
+def _addition(
+    name: str, programs: tuple[str, ...], batch: int, frames: int, chunk: int
+) -> PaperJob:
     """A job on addition. Its small form has three digits, not nine, a small network and fewer
     examples."""
-    return Part(
+    return PaperJob(
         name,
         "addition-9",
         programs,
@@ -172,12 +174,12 @@ DIFFERENCES = {
 PAIR = ("gprop-linreg", "mr")
 
 
-def _apart(name: str, six: str, nine: str, frames: int) -> tuple[Part, ...]:
+def _apart(name: str, six: str, nine: str, frames: int) -> tuple[PaperJob, ...]:
     """The world of 2018 without each single difference, and that of 2019 with it. `six` and `nine`
     are the curricula of 2019 and 2018."""
 
-    def part(rest: str, curriculum: str, preset: str, settings: Mapping[str, Any]) -> Part:
-        return Part(
+    def part(rest: str, curriculum: str, preset: str, settings: Mapping[str, Any]) -> PaperJob:
+        return PaperJob(
             f"{name}-{rest}", curriculum, PAIR, preset=preset, settings=settings, frames=frames
         )
 
@@ -210,12 +212,12 @@ TITLES = {
 THREE = tuple(TITLES)
 
 
-def _agents(name: str) -> tuple[Part, Part]:
+def _agents(name: str) -> tuple[PaperJob, PaperJob]:
     """Today's world with two other agents: plain and wide."""
     programs = (*PAIR, "uniform")
     return (
-        Part(f"{name}-plain", name, programs, settings=PLAIN),
-        Part(
+        PaperJob(f"{name}-plain", name, programs, settings=PLAIN),
+        PaperJob(
             f"{name}-wide",
             name,
             programs,
@@ -306,7 +308,7 @@ ALL = (
         "ablation",
         "appendix E, last paragraph: asserted there",
         (
-            Part(
+            PaperJob(
                 "ablation",
                 "key-corridor",
                 (
@@ -357,7 +359,7 @@ ALL = (
     ),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in ALL}
-PARTS = {part.name: part for experiment in ALL for part in experiment.parts}
+PAPER_JOBS = {part.name: part for experiment in ALL for part in experiment.parts}
 
 
 def shown_beside(names: list[str]) -> list[str]:
@@ -365,7 +367,7 @@ def shown_beside(names: list[str]) -> list[str]:
     return [job for name in names if name in EXPERIMENTS for job in EXPERIMENTS[name].beside]
 
 
-def chosen(names: list[str]) -> list[Part]:
+def chosen(names: list[str]) -> list[PaperJob]:
     """The parts named here, directly or by their experiment.
 
     Args:
@@ -374,7 +376,7 @@ def chosen(names: list[str]) -> list[Part]:
     Raises:
         MasteryError: If a name is unknown.
     """
-    known = [*EXPERIMENTS, *(name for name in PARTS if name not in EXPERIMENTS)]
+    known = [*EXPERIMENTS, *(name for name in PAPER_JOBS if name not in EXPERIMENTS)]
     for name in names:
         if name not in known:
             raise MasteryError(f"there is no experiment {name!r}{did_you_mean(name, known)}")

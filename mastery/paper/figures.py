@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from mastery.drawing.axes import PROGRAM_COLOURS, quartiles
 from mastery.paper.configurations import CENSORED, FAMILIES, Bar
-from mastery.paper.curves import Curves
-from mastery.paper.statistics import Estimate
+from mastery.paper.curves import PaperCurves
+from mastery.statistics import Estimate
 
 Floats = NDArray[np.float64]
 NAMES = {
@@ -54,7 +54,7 @@ def write(figure: Figure, path: Path) -> None:
         figure.savefig(path.with_suffix(".png"), dpi=160)
 
 
-def returns_by_task(curves: Curves, programs: Sequence[str], title: str) -> Figure:
+def returns_by_task(curves: PaperCurves, programs: Sequence[str], title: str) -> Figure:
     """One panel per task, one line per program."""
     columns = 3
     rows = -(-len(curves.tasks) // columns)
@@ -72,7 +72,7 @@ def returns_by_task(curves: Curves, programs: Sequence[str], title: str) -> Figu
     return figure
 
 
-def means(each: Mapping[str, Curves], title: str) -> Figure:
+def means(each: Mapping[str, PaperCurves], title: str) -> Figure:
     """One panel per job: the mean over its tasks, one line per program."""
     with mpl.rc_context(STYLE):
         figure = Figure((8.4, 3.1), layout="constrained")
@@ -89,7 +89,9 @@ def means(each: Mapping[str, Curves], title: str) -> Figure:
     return figure
 
 
-def returns_and_probabilities(curves: Curves, program: str, until: float, title: str) -> Figure:
+def returns_and_probabilities(
+    curves: PaperCurves, program: str, until: float, title: str
+) -> Figure:
     """Returns above, probabilities of the tasks below, up to `until` frames."""
     some = slice(0, curves.at(until) + 1)
     runs = curves.runs[program]
@@ -111,7 +113,7 @@ def returns_and_probabilities(curves: Curves, program: str, until: float, title:
     return figure
 
 
-def probabilities(each: Mapping[str, tuple[Curves, str]], title: str) -> Figure:
+def probabilities(each: Mapping[str, tuple[PaperCurves, str]], title: str) -> Figure:
     """One panel per (job, program): the probabilities of the tasks, mean over seeds."""
     columns = 2
     rows = -(-len(each) // columns)
@@ -231,7 +233,7 @@ def shares(
     return figure
 
 
-def _band(axis: Any, curves: Curves, values: Floats, program: str) -> None:
+def _band(axis: Any, curves: PaperCurves, values: Floats, program: str) -> None:
     """Draw a program's median and quartiles over seeds."""
     low, middle, high = quartiles(values)
     x, colour = curves.frames / 1e6, PROGRAM_COLOURS.get(program, "#444444")
@@ -239,7 +241,7 @@ def _band(axis: Any, curves: Curves, values: Floats, program: str) -> None:
     axis.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
 
 
-def _frames(axes: Any, curves: Curves) -> None:
+def _frames(axes: Any, curves: PaperCurves) -> None:
     for axis in axes:
         axis.set_xlabel(f"{curves.about['unit']} (millions)")
         axis.set_xlim(0, curves.frames[-1] / 1e6)

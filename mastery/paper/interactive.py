@@ -10,7 +10,7 @@ import numpy as np
 from mastery.curriculum import Curriculum
 from mastery.page.assemble import write
 from mastery.page.data import NO_PROGRESS, Entry, document, span_of, what
-from mastery.paper.curves import Curves, Found, with_baselines
+from mastery.paper.curves import Found, PaperCurves, with_baselines
 from mastery.rundir.metrics import SCORES
 
 
@@ -23,7 +23,7 @@ def write_interactive(found: Found, path: Path) -> None:
     write(path, "The paper, reproduced", entries, [kept_curves(kept) for kept in found.values()])
 
 
-def kept_entry(name: str, kept: Curves) -> Entry:
+def kept_entry(name: str, kept: PaperCurves) -> Entry:
     """A job of which only the thinned curves exist, as an entry of the page."""
     about = kept.about
     curriculum = Curriculum.load(about["curriculum"])
@@ -62,7 +62,7 @@ def kept_entry(name: str, kept: Curves) -> Entry:
     }
 
 
-def kept_curves(kept: Curves) -> dict[str, Any]:
+def kept_curves(kept: PaperCurves) -> dict[str, Any]:
     """The curves as data for the page."""
     found = {
         "probability": kept.probability,

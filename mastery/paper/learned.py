@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mastery.paper.claims import FIVE, HARD, SIX
-from mastery.paper.curves import Curves, Found
-from mastery.paper.experiments import DIFFERENCES, PAIR, PARTS
-from mastery.paper.statistics import Estimate, first_time, median_time, share
+from mastery.paper.curves import Found, PaperCurves
+from mastery.paper.experiments import DIFFERENCES, PAIR, PAPER_JOBS
+from mastery.statistics import Estimate, first_time, median_time, share
 
 LEARNED = 0.5  # a task is learned above this return
 GOOD = 0.8  # a curriculum is learned at this mean return over tasks
@@ -35,7 +35,7 @@ Row = dict[str, Cell]  # by program
 
 
 def measure(
-    curves: Curves, tasks: Sequence[str], programs: Sequence[str], frames: float = np.inf
+    curves: PaperCurves, tasks: Sequence[str], programs: Sequence[str], frames: float = np.inf
 ) -> Row:
     """Each program's runs on these tasks (all if empty) after `frames` frames."""
     own = curves.of_tasks(tasks or curves.tasks.tolist())
@@ -72,7 +72,7 @@ def apart(found: Found) -> dict[str, dict[str, Row]]:
     tables: dict[str, dict[str, Row]] = {}
     for curriculum in curricula:
         title, tasks = APART[curriculum]
-        frames = PARTS[f"{curriculum}-2019"].frames
+        frames = PAPER_JOBS[f"{curriculum}-2019"].frames
         rows: dict[str, Row] = {names[ending]: {} for ending in endings}
         for ending in endings:
             if curriculum + ending in found:

@@ -22,11 +22,12 @@ from mastery.errors import MasteryError
 from mastery.paper import claims, curves, learned
 from mastery.paper.claims import WORLDS, shown
 from mastery.paper.configurations import configurations
-from mastery.paper.curves import Curves, Found, with_baselines
-from mastery.paper.experiments import EXPERIMENTS, PARTS, SMALL, THREE, TITLES
+from mastery.paper.curves import Found, PaperCurves, with_baselines
+from mastery.paper.experiments import EXPERIMENTS, PAPER_JOBS, SMALL, THREE, TITLES
 from mastery.paper.interactive import write_interactive
 from mastery.paper.learned import GOOD, LEARNED
-from mastery.paper.statistics import (
+from mastery.simulation.page import PAGE, section
+from mastery.statistics import (
     Estimate,
     first_time,
     improvement,
@@ -34,7 +35,6 @@ from mastery.paper.statistics import (
     interval,
     median_time,
 )
-from mastery.simulation.page import PAGE, section
 
 DATA = Path(__file__).parent / "data"  # the shipped curves
 ONE_SIDED = ("target", "sequential")  # they do not train on every task all the time
@@ -78,11 +78,11 @@ class Section:
     table: Table | None = None
 
 
-def read_curves(folder: Path, names: Sequence[str] = ()) -> dict[str, Curves]:
+def read_shipped(folder: Path, names: Sequence[str] = ()) -> dict[str, PaperCurves]:
     """Load the curves in a folder, of these jobs or of all."""
     found = {
         name: curves.load(folder / f"{name}.npz")
-        for name in PARTS
+        for name in PAPER_JOBS
         if (not names or name in names) and (folder / f"{name}.npz").exists()
     }
     if not found:
@@ -93,7 +93,7 @@ def read_curves(folder: Path, names: Sequence[str] = ()) -> dict[str, Curves]:
 def write_page(found: Found, folder: Path) -> Path:
     """Write the page from these curves, and return its path."""
     scale = min(float(c.about.get("scale", 1.0)) for c in found.values())
-    pictures = draw(found, folder / "figures")
+    pictures = draw_paper_page(found, folder / "figures")
     sections = [
         *_claims(found),
         *_reinforcement(found, pictures),
@@ -140,7 +140,7 @@ def _section_html(s: Section, folder: Path) -> str:
     return "".join(parts) + (s.table.html() if s.table else "")
 
 
-def draw(found: Found, folder: Path) -> list[str]:
+def draw_paper_page(found: Found, folder: Path) -> list[str]:
     """Draw every figure that these curves allow, and return their names."""
     from mastery.paper import figures as f
 
@@ -242,7 +242,7 @@ _HOW_CLAIMS = (
 )
 
 
-def _area(c: Curves, program: str) -> Estimate:
+def _area(c: PaperCurves, program: str) -> Estimate:
     return interval(interquartile_mean, c.area(program).mean(1, keepdims=True))
 
 
@@ -307,7 +307,7 @@ def _millions(time: Estimate, end: int) -> str:
     return f"{one(time.value)} ({one(time.low)} … {one(time.high)})"
 
 
-def _left_out(found: Found, name: str, shown: Curves) -> str:
+def _left_out(found: Found, name: str, shown: PaperCurves) -> str:
     """Name the baselines that cannot be shown because their frames differ from the job's."""
     rest = found.get(f"{name}-baselines")
     if rest is None or set(rest.runs) <= set(shown.runs):

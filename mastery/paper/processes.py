@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mastery.errors import MasteryError
-from mastery.paper.experiments import PARTS, Part
+from mastery.paper.experiments import PAPER_JOBS, PaperJob
 from mastery.paper.run import check_same, cores_for, run_part
 from mastery.training.devices import accelerated, cores, prepare
 from mastery.training.job import Job
 from mastery.training.signals import held, interrupts, release
-from mastery.training.train import Outcome, Progress
+from mastery.training.train import Progress, Trained
 
 MEMORY = 0.9  # share of a GPU's memory for all processes
-Say = Callable[[Part, Progress | str], None]  # receives progress, or a line for the user
+Say = Callable[[PaperJob, Progress | str], None]  # receives progress, or a line for the user
 _context = multiprocessing.get_context("spawn")
 
 
@@ -36,7 +36,7 @@ def usual() -> int:
 
 
 def together(
-    parts: Iterable[Part],
+    parts: Iterable[PaperJob],
     folder: Path,
     jobs: int,
     say: Say,
@@ -44,7 +44,7 @@ def together(
     minutes: float | None = None,
     elsewhere: bool = False,
     **options: Any,
-) -> Iterator[tuple[Part, Outcome | str]]:
+) -> Iterator[tuple[PaperJob, Trained | str]]:
     """Train jobs in parallel and yield each outcome, or an error text, as its job stops.
 
     If one job fails, the others continue. When `minutes` run out or on Ctrl-C, no new job starts
@@ -74,7 +74,7 @@ def together(
         while True:
             left = None if minutes is None else minutes - (time.monotonic() - began) / 60
             if waiting and len(running) < jobs and not interrupted and (left is None or left > 0):
-                part = PARTS[waiting.pop(0)]
+                part = PAPER_JOBS[waiting.pop(0)]
                 devices = cores_for(folder / part.name, wanted[part.name], share)
                 running[part.name] = _context.Process(
                     target=_work,
@@ -89,11 +89,11 @@ def together(
             if not running:
                 return
             name, what = _next(events, running)
-            if isinstance(what, (Outcome, Died)):
+            if isinstance(what, (Trained, Died)):
                 running.pop(name).join()
-                yield PARTS[name], what if isinstance(what, Outcome) else what.reason
+                yield PAPER_JOBS[name], what if isinstance(what, Trained) else what.reason
             elif what is not None:
-                say(PARTS[name], what)
+                say(PAPER_JOBS[name], what)
 
 
 def _order(jobs: Mapping[str, Job]) -> list[str]:
@@ -133,7 +133,7 @@ def _next(events: Any, running: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _work(
-    events: Any, part: Part, folder: Path, devices: int, options: dict[str, Any], **given: Any
+    events: Any, part: PaperJob, folder: Path, devices: int, options: dict[str, Any], **given: Any
 ) -> None:
     """Train one job in this child process; `given` is passed to `run_part`."""
     os.setsid()  # Ctrl-C reaches only the parent, which forwards it
@@ -153,7 +153,7 @@ def _work(
     except MasteryError as error:
         events.put((part.name, Died(str(error))))
     except KeyboardInterrupt:
-        events.put((part.name, Outcome(folder / part.name, 0, None, True)))
+        events.put((part.name, Trained(folder / part.name, 0, None, True)))
 
 
 def _pass_on(processes: Iterable[Any]) -> None:

@@ -15,21 +15,21 @@ from typing import Any
 
 from mastery.errors import MasteryError
 from mastery.paper import curves
-from mastery.paper.experiments import Part
+from mastery.paper.experiments import PaperJob
 from mastery.rundir.results import load_results
 from mastery.training.job import Job, read_job
-from mastery.training.train import Outcome, Report, resume, train
+from mastery.training.train import Report, Trained, resume, train
 
 
 def run(
-    parts: Iterable[Part],
+    parts: Iterable[PaperJob],
     folder: Path,
     scale: float = 1.0,
     minutes: float | None = None,
     elsewhere: bool = False,
     watch: Callable[[Job], AbstractContextManager[Report]] | None = None,
     **options: Any,
-) -> Iterator[tuple[Part, Outcome]]:
+) -> Iterator[tuple[PaperJob, Trained]]:
     """Train or resume jobs one after the other, and yield each outcome.
 
     Stops when `minutes` run out, or after a job that was interrupted.
@@ -59,13 +59,13 @@ def run(
 
 
 def run_part(
-    part: Part,
+    part: PaperJob,
     folder: Path,
     scale: float,
     minutes: float | None,
     elsewhere: bool,
     options: dict[str, Any],
-) -> Outcome:
+) -> Trained:
     """Train or resume one job, then save its curves."""
     directory = folder / part.name
     if (directory / "run.db").exists():

@@ -89,7 +89,7 @@ class Exp3S(NamedTuple):
         xp = w.__array_namespace__()
         return xp.exp(w - w.max())
 
-    def advance(self, w: Array, view: View, learned: Learned) -> Array:
+    def advance(self, w: Array, view: View, learned: TimeStep) -> Array:
         xp = w.__array_namespace__()
         t, seen, probabilities, gains, n = learned
         low, high = _percentiles(gains, n, 0.2, 0.8)
@@ -107,7 +107,7 @@ class Exp3S(NamedTuple):
         return top + xp.log(xp.maximum(mixed, xp.finfo(w.dtype).tiny))
 
 
-class Learned(NamedTuple):
+class TimeStep(NamedTuple):
     """The further inputs of `advance`: what happened in a time-step."""
 
     t: Array  # () int32: the time-step
@@ -145,7 +145,7 @@ class Sequential(NamedTuple):
     def attend(self, current: Array, view: View) -> Array:
         return (self.level == current) + view.mastery * 0.0
 
-    def advance(self, current: Array, view: View, learned: Learned) -> Array:
+    def advance(self, current: Array, view: View, learned: TimeStep) -> Array:
         xp = view.mastery.__array_namespace__()
         mastered = (self.level != current) | (view.mastery >= self.threshold)
         return xp.minimum(current + mastered.all(), self.level.max()).astype(current.dtype)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from mastery.errors import ProgramError
-from mastery.programs.attention import LEARNING, Attention, Learned, View, mastering_rate
+from mastery.programs.attention import LEARNING, Attention, TimeStep, View, mastering_rate
 from mastery.programs.distribution import Amax, Converter, cumulative, draw
 from mastery.programs.graph import Graph
 from mastery.programs.progress import Estimator, History, Naive, Sampling
@@ -73,7 +73,7 @@ class Tasks(NamedTuple):
         return (*self.history, *self[1:])
 
 
-class State(NamedTuple):
+class ProgramState(NamedTuple):
     """Everything a program knows at a time-step."""
 
     t: Array  # () int32: the number of time-steps observed
@@ -122,7 +122,7 @@ class Program(NamedTuple):
         """Whether the program uses noise."""
         return isinstance(self.progress, (Sampling, Naive)) or isinstance(self.converter, Amax)
 
-    def init(self, noise: Array, slots: int | None = None) -> State:
+    def init(self, noise: Array, slots: int | None = None) -> ProgramState:
         """Return the state before the first time-step.
 
         Args:
@@ -144,7 +144,7 @@ class Program(NamedTuple):
         # they may be equal in float32, and M_c divides by their difference
         high = xp.where(high > low, high, low + (1 + abs(low)) * 1e-6)
         tasks = Tasks(history, low + 0.0, low, high, self.progress.init(history))
-        state = State(
+        state = ProgramState(
             t=xp.zeros((), dtype=xp.int32),
             tasks=tasks,
             attention=self.attention.init(zeros),
@@ -153,7 +153,9 @@ class Program(NamedTuple):
         )
         return self._hold(state, True)
 
-    def observe(self, state: State, returns: Array, seen: Array, noise: Array) -> State:
+    def observe(
+        self, state: ProgramState, returns: Array, seen: Array, noise: Array
+    ) -> ProgramState:
         """Return the state after one time-step.
 
         Args:
@@ -169,7 +171,9 @@ class Program(NamedTuple):
         tasks = tree_map(lambda new, old: xp.where(seen, new, old), recorded, tasks)
         return self.advance(state, tasks, seen, noise)
 
-    def observe_in_place(self, state: State, tasks: Any, returns: Any, noise: Array) -> State:
+    def observe_in_place(
+        self, state: ProgramState, tasks: Any, returns: Any, noise: Array
+    ) -> ProgramState:
         """Do the same as `observe` for some tasks only, overwriting the arrays of `state.tasks`.
 
         NumPy only, and only for a state the caller owns. Tasks are independent here, so the other
@@ -212,27 +216,27 @@ class Program(NamedTuple):
         memory = self.progress.observe(memory, history, n, t, self.window)
         return Tasks(history, mean, xp.minimum(mean, low), xp.maximum(mean, high), memory)
 
-    def advance(self, state: State, tasks: Tasks, seen: Array, noise: Array) -> State:
+    def advance(self, state: ProgramState, tasks: Tasks, seen: Array, noise: Array) -> ProgramState:
         """Do the part of `observe` that concerns all tasks together."""
         t = state.t + 1
         noise = noise if self.random else state.noise
-        new = State(t, tasks, state.attention, state.held, noise)
+        new = ProgramState(t, tasks, state.attention, state.held, noise)
         if isinstance(self.attention, LEARNING):
             xp = tasks.mean.__array_namespace__()
             changes = xp.minimum(tasks.history.count - 1, self.window)
-            learned = Learned(t, seen, self.distribution(state), tasks.progress, changes)
+            learned = TimeStep(t, seen, self.distribution(state), tasks.progress, changes)
             memory = self.attention.advance(state.attention, self.view(new), learned)
             new = new._replace(attention=memory)
         return self._hold(new, t % self.window == 0)
 
-    def view(self, state: State) -> View:
+    def view(self, state: ProgramState) -> View:
         """Mastery and learning progress, the inputs of attention."""
         history, mean, low, high, memory = state.tasks
         uniforms = state.noise[0] if self.random else mean
         beta = self.progress.estimate(memory, history, uniforms, self.window)
         return View(mastering_rate(mean, low, high), beta, self.graph)
 
-    def distribution(self, state: State) -> Array:
+    def distribution(self, state: ProgramState) -> Array:
         """d(t) = Δ(a(t)): the probability of each task at the next time-step."""
         if isinstance(self.progress, Naive):
             xp = state.tasks.mean.__array_namespace__()
@@ -240,7 +244,7 @@ class Program(NamedTuple):
             return one.astype(state.tasks.mean.dtype)
         return self._converted(state)
 
-    def factors(self, state: State) -> Factors:
+    def factors(self, state: ProgramState) -> Factors:
         """The distribution and all values it is computed from."""
         view = self.view(state)
         a = self.attention.attend(state.attention, view)
@@ -253,11 +257,11 @@ class Program(NamedTuple):
             self.distribution(state),
         )
 
-    def _converted(self, state: State) -> Array:
+    def _converted(self, state: ProgramState) -> Array:
         a = self.graph.redistribute(self.attention.attend(state.attention, self.view(state)))
         return self.converter.convert(a, state.noise[1] if self.random else a)
 
-    def _hold(self, state: State, over: Array) -> State:
+    def _hold(self, state: ProgramState, over: Array) -> ProgramState:
         """Naive only: after K time-steps, update β of the held task and draw the next task."""
         if not isinstance(self.progress, Naive):
             return state

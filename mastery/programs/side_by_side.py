@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mastery.programs.attention import mastering_rate
-from mastery.programs.program import Program, State
+from mastery.programs.program import Program, ProgramState
 from mastery.programs.states import leaves, tree_map
 
 Array = Any  # a NumPy or a JAX array
@@ -28,24 +28,24 @@ class Switch(NamedTuple):
     which: Array  # () int: the selected program
     programs: tuple[Program, ...]
 
-    def init(self, noise: Array, slots: int | None = None) -> tuple[State, ...]:
+    def init(self, noise: Array, slots: int | None = None) -> tuple[ProgramState, ...]:
         return tuple(program.init(noise, slots) for program in self.programs)
 
     def observe(
-        self, state: tuple[State, ...], returns: Array, seen: Array, noise: Array
-    ) -> tuple[State, ...]:
+        self, state: tuple[ProgramState, ...], returns: Array, seen: Array, noise: Array
+    ) -> tuple[ProgramState, ...]:
         pairs = zip(self.programs, state, strict=True)
         return tuple(program.observe(s, returns, seen, noise) for program, s in pairs)
 
-    def distribution(self, state: tuple[State, ...]) -> Array:
+    def distribution(self, state: tuple[ProgramState, ...]) -> Array:
         return self._own([p.distribution(s) for p, s in zip(self.programs, state, strict=True)])
 
-    def mastery(self, state: tuple[State, ...]) -> Array:
+    def mastery(self, state: tuple[ProgramState, ...]) -> Array:
         """M_c of each task, with the window of the selected program."""
         tasks = [s.tasks for s in state]
         return self._own([mastering_rate(t.mean, t.minimum, t.maximum) for t in tasks])
 
-    def progress(self, state: tuple[State, ...]) -> Array:
+    def progress(self, state: tuple[ProgramState, ...]) -> Array:
         """β_c of each task, as estimated by the selected program."""
         pairs = zip(self.programs, state, strict=True)
         return self._own([program.view(s).progress for program, s in pairs])

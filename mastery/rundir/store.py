@@ -53,7 +53,7 @@ CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 """
 
 
-class Job(Protocol):
+class JobLike(Protocol):
     """What a run directory needs from a job; `mastery.training.job.Job` fits."""
 
     @property
@@ -86,7 +86,7 @@ class Store:
         ...     step, arrays = store.rewind()
     """
 
-    def __init__(self, directory: str | Path, job: Job | None = None) -> None:
+    def __init__(self, directory: str | Path, job: JobLike | None = None) -> None:
         self.directory = Path(directory)
         self.notes: list[str] = []
         if job is not None:
@@ -110,7 +110,7 @@ class Store:
                 self._lock.close()
                 raise
 
-    def _create(self, job: Job) -> None:
+    def _create(self, job: JobLike) -> None:
         with self._transaction() as db:
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 db.execute(statement)
@@ -133,7 +133,7 @@ class Store:
                 db.execute("ALTER TABLE training ADD COLUMN progress REAL")
                 db.execute("UPDATE job SET format = ?", (FORMAT,))
 
-    def change(self, job: Job) -> None:
+    def change(self, job: JobLike) -> None:
         """Replace the job by one that differs only in `frames`, and mark it unfinished."""
         with self._transaction() as db:
             db.execute("UPDATE job SET job = ?, ended = NULL", (json.dumps(job.to_dict()),))

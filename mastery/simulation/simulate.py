@@ -26,12 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, check_whole
 from mastery.programs.catalogue import Recipe
 from mastery.programs.check import check_fits
 from mastery.programs.distribution import cumulative, draw
 from mastery.programs.program import ProgramLike
 from mastery.programs.step import mean_returns, teaching_step
+from mastery.statistics import median_time
 
 Array = Any  # a NumPy or a JAX array
 
@@ -113,25 +114,13 @@ class Outcome:
 
     @property
     def median(self) -> float:
-        """The median of `steps`."""
-        return float(np.median(self.steps))
+        """The median of `steps`; of an even number of runs the higher of the middle two."""
+        return median_time(self.steps).value
 
-    def interval(self, confidence: float = 0.95, draws: int = 4000) -> tuple[float, float]:
-        """A bootstrap confidence interval for the median of `steps`.
-
-        Args:
-            confidence: The confidence level.
-            draws: The number of bootstrap samples.
-
-        Returns:
-            The lower and upper end; inf where runs did not master all tasks.
-        """
-        generator = np.random.default_rng(0)
-        again = generator.integers(0, len(self.steps), (draws, len(self.steps)))
-        medians = np.sort(np.median(self.steps[again], axis=1))
-        tail = (1 - confidence) / 2
-        low, high = math.floor(tail * (draws - 1)), math.ceil((1 - tail) * (draws - 1))
-        return float(medians[low]), float(medians[high])
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the median; inf where runs did not master all tasks."""
+        _, low, high = median_time(self.steps)
+        return low, high
 
 
 Report = Callable[[str, int, int, NDArray[np.float64]], None]  # program, step, budget, mean skill
@@ -178,20 +167,16 @@ def simulate(
         raise MasteryError(f"simulate needs a Curriculum, not {curriculum!r}")
     if isinstance(programs, str | Recipe) or hasattr(programs, "init"):
         programs = [programs]  # type: ignore[list-item]
-    for name, number in (
-        ("seeds", seeds),
-        ("seed", seed),
-        ("steps", 1 if steps is None else steps),
-    ):
-        least = 0 if name == "seed" else 1
-        if not isinstance(number, int | np.integer) or number < least:
-            raise MasteryError(f"{name} is {number!r}; it must be a whole number from {least}")
+    check_whole("seeds", seeds)
+    check_whole("seed", seed, 0)
+    if steps is not None:
+        check_whole("steps", steps)
     if backend not in ("auto", "jax", "numpy"):
         raise MasteryError(f"backend {backend!r} is none of auto, jax, numpy")
     if backend == "auto":
         backend = "jax" if find_spec("jax") else "numpy"
     if backend == "jax" and not find_spec("jax"):
-        raise MasteryError("backend jax needs an extra: pip install 'mastery[train]'")
+        raise MasteryError("backend jax needs jax: pip install 'mastery[train]'")
     learner = learner or Learner()
     efforts = _efforts(curriculum, learner)
     budget = steps or math.ceil(10 * efforts.sum() / learner.episodes)

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from mastery.curriculum import Curriculum
-from mastery.errors import MasteryError, did_you_mean
-from mastery.learners import addition, ppo
+from mastery.errors import MasteryError, check_whole, did_you_mean
+from mastery.learners.addition import ADDITION
+from mastery.learners.ppo import PPO
+from mastery.learners.settings import LearnerKind
 from mastery.minigrid.tasks import NAMES, task_id
 from mastery.programs.catalogue import Recipe
 from mastery.rundir.database import open_database, read_description
 
-# kind of environments: the module of their learner
-LEARNERS: dict[str, Any] = {"minigrid": ppo, "gymnasium": ppo, "addition": addition}
+# by the kind of environments
+LEARNERS = {"minigrid": PPO, "gymnasium": PPO, "addition": ADDITION}
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Job:
         seeds: Number of seeds.
         seed: The first seed; the others follow it.
         frames: Frames (examples in addition) per run, rounded up to whole chunks.
-        settings: The learner's `Settings`; by default `Settings()`.
+        settings: The learner's: `PPOSettings` or `AdditionSettings`.
         grid: Several values for each of some settings; every combination is trained.
         variants: Changes of settings, `{}` for none; every variant is trained.
         environments: `"minigrid"` (our own, compiled), `"gymnasium"` or `"addition"`;
@@ -84,9 +86,7 @@ class Job:
             ("seeds", 1), ("seed", 0), ("frames", 1), ("chunk", 1), ("evaluate_every", 0),
             ("episodes", 1),
         ):  # fmt: skip
-            value = getattr(self, name)
-            if not isinstance(value, int) or not least <= value < 2**62:
-                raise MasteryError(f"{name} is {value!r}; it must be a whole number from {least}")
+            check_whole(name, getattr(self, name), least)
         if self.stop_mastered is not None and not 0 < self.stop_mastered <= 1:
             raise MasteryError(f"mastery is in [0, 1]: it cannot stop at {self.stop_mastered:g}")
         if self.stop_return is not None and not math.isfinite(self.stop_return):
@@ -104,10 +104,10 @@ class Job:
                 f"environments is {self.environments!r}; choose from {', '.join(LEARNERS)}"
             )
         if self.settings is None:
-            object.__setattr__(self, "settings", self.learner.Settings())
-        if not isinstance(self.settings, self.learner.Settings):
+            object.__setattr__(self, "settings", self.learner.settings())
+        if not isinstance(self.settings, self.learner.settings):
             raise MasteryError(f"these are not the settings of a learner of {self.environments}")
-        varying = self.learner.Hyper._fields
+        varying = self.learner.hyper._fields
         for name in itertools.chain(self.grid, *self.variants):
             if name not in varying:
                 raise MasteryError(
@@ -124,8 +124,8 @@ class Job:
             replace(self.settings, **changes)  # raises if a value is invalid
 
     @property
-    def learner(self) -> Any:
-        """The learner's module, with its Settings, Hyper, …"""
+    def learner(self) -> LearnerKind:
+        """The kind of learner that the environments need."""
         return LEARNERS[self.environments]
 
     @property
@@ -201,7 +201,7 @@ class Job:
                 **{name: value for name, value in data.items() if name in known},
                 "curriculum": Curriculum.from_dict(data["curriculum"]),
                 "programs": tuple(data["programs"]),
-                "settings": LEARNERS[data["environments"]].Settings(**data["settings"]),
+                "settings": LEARNERS[data["environments"]].settings(**data["settings"]),
                 "grid": {name: tuple(values) for name, values in data["grid"].items()},
                 "variants": tuple(data["variants"]),
             }
@@ -251,9 +251,5 @@ def digits_of(curriculum: Curriculum) -> list[int]:
     found = []
     for name in curriculum.names:
         digits = curriculum.settings.get(name, {}).get("digits")
-        if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 100:
-            raise MasteryError(
-                f"task {name!r}: digits is {digits!r}; it must be a whole number from 1 to 100"
-            )
-        found.append(digits)
+        found.append(check_whole(f"task {name!r}: digits", digits, 1, 100))
     return found

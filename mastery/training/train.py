@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.errors import CheckpointError, MasteryError
+from mastery.errors import CheckpointError, MasteryError, needs
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import RECENT
@@ -44,7 +44,7 @@ Note = Callable[[str], None]  # receives one line for the user
 Recent = deque[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
-class Outcome(NamedTuple):
+class Trained(NamedTuple):
     """What `train` and `resume` return."""
 
     directory: Path
@@ -62,7 +62,7 @@ def train(
     report: Report | None = None,
     note: Note | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
-) -> Outcome:
+) -> Trained:
     """Train a new job and save everything in a new directory.
 
     The job finishes after `job.frames` frames per run, or earlier if one of its stopping
@@ -107,7 +107,7 @@ def resume(
     report: Report | None = None,
     note: Note | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
-) -> Outcome:
+) -> Trained:
     """Resume a job; the result is bit for bit as if it had not been stopped.
 
     A finished job is left unchanged unless `frames` extends it.
@@ -143,7 +143,7 @@ def resume(
                 )
             store.change(changed)
         if store.ended is not None:
-            return Outcome(store.directory, store.step, store.ended, False)
+            return Trained(store.directory, store.step, store.ended, False)
         _check_place(store, changed, elsewhere)
         loop = make_loop(changed)
         return _train(store, changed, loop, command, minutes, report, note, checkpoint_seconds)
@@ -191,14 +191,8 @@ def make_loop(job: Job) -> Loop:
         from mastery.training.loops.minigrid import MiniGridLoop
 
         return MiniGridLoop(job)
-    try:
+    with needs("a Gymnasium environment", "minigrid"):
         from mastery.training.loops.gymnasium import GymnasiumLoop
-    except ModuleNotFoundError as error:
-        if error.name != "gymnasium":
-            raise
-        raise MasteryError(
-            "environments of Gymnasium need an extra: pip install 'mastery[minigrid]'"
-        ) from None
     loop: Loop = GymnasiumLoop(job)
     return loop
 
@@ -212,7 +206,7 @@ def _train(
     report: Report | None,
     note: Note | None,
     checkpoint_seconds: float,
-) -> Outcome:
+) -> Trained:
     step, arrays = store.rewind()
     if note is not None:
         for text in store.notes:
@@ -258,7 +252,7 @@ def _train(
                     report = None  # the reader has gone; keep training
             if stop:
                 break
-    return Outcome(store.directory, step, ended, bool(interrupted))
+    return Trained(store.directory, step, ended, bool(interrupted))
 
 
 def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:

@@ -19,9 +19,9 @@ from mastery.learners.addition import (
     FOR_TEACHER,
     FOR_VALIDATION,
     PLUS,
-    Hyper,
+    AdditionHyper,
+    AdditionSettings,
     Network,
-    Settings,
 )
 
 make = jax.jit(addition.examples, static_argnames=("length", "kind"))
@@ -166,10 +166,12 @@ def test_the_network_its_loss_and_its_gradient_are_torchs():
 
 
 def test_an_epoch_is_composed_by_the_probabilities():
-    settings = replace(Settings(), width=8, batch=500, batches=4)
+    settings = replace(AdditionSettings(), width=8, batch=500, batches=4)
     digits, p = np.array([1, 2, 4]), np.array([0.5, 0.0, 0.5], np.float32)
     learner = addition.begin(jax.random.key(0), settings)
-    learn = jax.jit(partial(addition.learn, digits=digits, settings=settings, h=Hyper.of(settings)))
+    learn = jax.jit(
+        partial(addition.learn, digits=digits, settings=settings, h=AdditionHyper.of(settings))
+    )
     after, counts = learn(learner, p)
     assert int(counts.sum()) == settings.per_update == 2000
     assert counts[1] == 0
@@ -193,4 +195,4 @@ def test_accuracy_counts_sums_that_are_right_in_every_digit():
 )
 def test_settings_that_make_no_sense_are_refused(settings, text):
     with pytest.raises(MasteryError, match=text):
-        Settings(**settings)
+        AdditionSettings(**settings)

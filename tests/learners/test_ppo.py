@@ -16,13 +16,13 @@ from scipy.stats import kstest
 from mastery import MasteryError
 from mastery.learners import ppo, ppo_minigrid
 from mastery.learners.encoders import Space
-from mastery.learners.ppo import PAPER, PAPER_2019, Agent, Frames, Hyper, Settings, Trajectory
+from mastery.learners.ppo import PAPER, PAPER_2019, Agent, Frames, PPOHyper, PPOSettings, Trajectory
 from mastery.minigrid import NAMES
 from mastery.minigrid.cells import DECODED
 from mastery.minigrid.editions import find_edition
 from mastery.minigrid.vision import seen_cells
 
-SMALL = Settings(envs=8, frames=32, batch=64, ahead=4)
+SMALL = PPOSettings(envs=8, frames=32, batch=64, ahead=4)
 NO_MEMORY = replace(SMALL, memory="none")
 SMALL_PAPER = replace(PAPER, envs=8, frames=32, batch=64, ahead=4)
 CELLS = Space("cells", (7, 7), 6)
@@ -41,7 +41,7 @@ def collected(settings, tasks=(0,)):
     @jax.jit
     def run(key):
         learner = ppo_minigrid.begin(key, settings)
-        h = Hyper.of(settings)
+        h = PPOHyper.of(settings)
         envs = ppo_minigrid.with_levels(
             learner.envs, key, probabilities, find_edition(settings.edition)
         )
@@ -82,8 +82,8 @@ def test_advantages_worked_out_by_hand():
 
 def test_segments_worked_out_by_hand():
     """Two environments, four frames, segments of two; what is in a frame tells which it is."""
-    settings = Settings(envs=2, frames=4, batch=4, bptt=2)
-    h = Hyper.of(replace(settings, discount=0.5, gae=0.5, reward_scale=3.0, novelty=0.5))
+    settings = PPOSettings(envs=2, frames=4, batch=4, bptt=2)
+    h = PPOHyper.of(replace(settings, discount=0.5, gae=0.5, reward_scale=3.0, novelty=0.5))
     which = np.array([[10, 20], [11, 21], [12, 22], [13, 23]])
     first, memory = which == 10, np.arange(12.0).reshape(2, 3, 2)  # (segments in time, 3, envs)
     zeros, ended, new = np.zeros((4, 2)), which == 21, (which == 20) | (which == 21)
@@ -126,9 +126,9 @@ def torch_loss(logits, value, frames, settings):
 def test_the_loss_and_its_gradient_are_torchs(normalise, clip_value):
     rng = np.random.default_rng(1)
     n, actions = 96, 6
-    settings = Settings(normalise=normalise, clip_value=clip_value)
+    settings = PPOSettings(normalise=normalise, clip_value=clip_value)
     changed = replace(settings, clip=0.2, value=0.7, entropy=0.03)
-    h = Hyper.of(changed)
+    h = PPOHyper.of(changed)
     logits, old_logits = rng.normal(size=(2, n, actions)).astype(np.float32)
     value, old_value, advantage = rng.normal(size=(3, n)).astype(np.float32)
     action = rng.integers(0, actions, n)
@@ -149,12 +149,12 @@ def test_the_loss_and_its_gradient_are_torchs(normalise, clip_value):
 
 
 def test_advantages_that_are_all_the_same_are_normalised_to_nothing():
-    settings, n = Settings(value=0.0, entropy=0.0, normalise=True), 32
+    settings, n = PPOSettings(value=0.0, entropy=0.0, normalise=True), 32
     zeros = np.zeros(n, np.float32)
     frames = Frames(None, None, np.zeros(n, int), zeros, zeros, np.full(n, 0.7, np.float32), None)
 
     def ours(logits):
-        return ppo.ppo_loss(logits, zeros, frames, settings, Hyper.of(settings))
+        return ppo.ppo_loss(logits, zeros, frames, settings, PPOHyper.of(settings))
 
     found, slope = jax.value_and_grad(ours)(np.zeros((n, 6), np.float32))
     assert found == 0
@@ -417,7 +417,7 @@ def test_the_gradient_of_an_agent_is_torchs(settings, forget):
     rng = np.random.default_rng(2)
     settings = replace(settings, envs=4, frames=16)
     agent = with_biases(Agent(jax.random.key(2), settings, space_of(settings)), rng)
-    frames, h = some_frames(settings, rng), Hyper.of(settings)
+    frames, h = some_frames(settings, rng), PPOHyper.of(settings)
     assert frames.action.shape == ((64, 1) if settings.bptt == 1 else (8, 8))
     found = eqx.filter_jit(eqx.filter_grad(ppo.loss))(agent, frames, settings, h)
     network = Network(agent, settings, forget)
@@ -436,7 +436,7 @@ def test_learning_is_torchs_adam():
     frames = some_frames(settings, rng)
     improve = eqx.filter_jit(ppo.improve)
     for rate, epsilon, norm in ((7e-4, 1e-5, 0.5), (1e-3, 1e-8, 1e6)):
-        h = Hyper.of(replace(settings, learning_rate=rate, epsilon=epsilon, gradient_norm=norm))
+        h = PPOHyper.of(replace(settings, learning_rate=rate, epsilon=epsilon, gradient_norm=norm))
         agent, optimiser = first, ppo.new_optimiser(first)
         network = Network(agent, settings, forget=0)
         adam = torch.optim.Adam(network.parameters(), lr=rate, eps=epsilon)
@@ -525,7 +525,7 @@ def test_what_was_played_is_counted_by_task():
 def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run():
     @jax.jit
     def run(key):
-        h = Hyper.of(SMALL)
+        h = PPOHyper.of(SMALL)
         learner = ppo_minigrid.begin(key, SMALL)
         learner, played = ppo_minigrid.update(learner, UNLOCK, SMALL, h)
         return jax.tree.leaves((learner.agent, played))
@@ -572,8 +572,8 @@ def place(cells):
 
 def test_it_learns():
     """Unlock, from a return near zero to one well above it, in some 60,000 frames."""
-    settings = Settings(learning_rate=1e-3)
-    h = Hyper.of(settings)
+    settings = PPOSettings(learning_rate=1e-3)
+    h = PPOHyper.of(settings)
     begin = jax.jit(partial(ppo_minigrid.begin, settings=settings))
 
     @partial(jax.jit, donate_argnums=0)
@@ -611,4 +611,4 @@ def test_it_learns():
 )
 def test_settings_that_do_not_fit_are_refused(settings, text):
     with pytest.raises(MasteryError, match=text):
-        Settings(**settings)
+        PPOSettings(**settings)

@@ -95,5 +95,5 @@ def test_frames_are_shown_as_long_as_was_asked(tmp_path):
 
 def test_numbers_that_make_no_sense_are_refused():
     for settings in ({"steps": 0}, {"steps": 1.5}, {"seed": -1}, {"seed": "a"}, {"seed": 2**32}):
-        with pytest.raises(MasteryError, match="give a whole number"):
+        with pytest.raises(MasteryError, match="it must be a whole number from"):
             play("Unlock", **settings)

@@ -23,20 +23,20 @@ from test_page_server import serving, start
 from mastery import Curriculum
 from mastery.cli.page import write_report
 from mastery.drawing.axes import quartiles
-from mastery.learners.ppo import Settings
+from mastery.learners.ppo import PPOSettings
 from mastery.page.server import Server
 from mastery.paper.interactive import write_interactive
-from mastery.paper.page import DATA, read_curves
-from mastery.paper.statistics import (
+from mastery.paper.page import DATA, read_shipped
+from mastery.programs.attention import View
+from mastery.programs.catalogue import Recipe
+from mastery.rundir.store import Store
+from mastery.statistics import (
     first_time,
     improvement,
     interquartile_mean,
     interval,
     upper_median,
 )
-from mastery.programs.attention import View
-from mastery.programs.catalogue import Recipe
-from mastery.rundir.store import Store
 from mastery.training.job import Job
 from mastery.training.train import train
 
@@ -595,7 +595,7 @@ def test_it_prints(report, visit):
 
 
 def test_the_full_paper_is_small_and_soon_there(tmp_path, visit):
-    write_interactive(read_curves(DATA), tmp_path / "page.html")
+    write_interactive(read_shipped(DATA), tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size <= 10e6
     took = []
     for _ in range(2):
@@ -629,7 +629,7 @@ def test_a_live_run_adds_points_within_two_seconds(tmp_path, visit):
     """A real training job, watched from before its first point."""
     the_job = Job(
         Curriculum.load("blocked-unlock-pickup"), ("mr",), seeds=1, frames=128 * 2 * 500,
-        settings=Settings(envs=4, frames=32, batch=32, ahead=2, width=8), chunk=2, episodes=2,
+        settings=PPOSettings(envs=4, frames=32, batch=32, ahead=2, width=8), chunk=2, episodes=2,
         evaluate_every=0,
     )  # fmt: skip
     committed, stop = [], threading.Event()

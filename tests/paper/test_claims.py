@@ -8,15 +8,15 @@ import pytest
 from scipy.stats import binomtest
 
 from mastery import MasteryError
-from mastery.learners.ppo import PAPER, PRESETS, Settings
+from mastery.learners.ppo import PAPER, PPO, PPOSettings
 from mastery.paper import curves as curves_module
 from mastery.paper import interactive
 from mastery.paper.claims import CLAIMS, WORLDS, judge
 from mastery.paper.configurations import configurations
-from mastery.paper.curves import Curves, last_known, with_baselines
+from mastery.paper.curves import PaperCurves, last_known, with_baselines
 from mastery.paper.experiments import (
     DIFFERENCES,
-    PARTS,
+    PAPER_JOBS,
     THREE,
     chosen,
     shown_beside,
@@ -50,7 +50,7 @@ def made(tasks, programs, seeds=10, **changes):
         "solved": np.full(runs, np.nan),
         "about": {"unit": "frames", "planned": 10_000_000, "seconds": 1.0, "ended": "done"},
     }
-    return Curves(**(whole | changes))
+    return PaperCurves(**(whole | changes))
 
 
 def verdicts(found):
@@ -289,35 +289,38 @@ def test_curves_of_some_tasks_and_runs_and_of_two_jobs():
 
 def test_experiments_are_the_papers():
     """In its own world: its programs, 10M frames, the agent and the MiniGrid of 2018."""
-    runs = {name: len(PARTS[f"{name}-2018"].job().runs) for name in THREE}
+    runs = {name: len(PAPER_JOBS[f"{name}-2018"].job().runs) for name in THREE}
     assert list(runs.values()) == [4 * 30, 4 * 30, 2 * 30]
     for name in THREE:
-        job = PARTS[f"{name}-2018"].job()
+        job = PAPER_JOBS[f"{name}-2018"].job()
         assert (job.frames, job.settings) == (10_000_000, PAPER)
-        assert PARTS[f"{name}-today"].job().settings == Settings()
+        assert PAPER_JOBS[f"{name}-today"].job().settings == PPOSettings()
     assert [
-        len(PARTS[n].job().curriculum) for n in ("obstructed-maze-2018", "obstructed-maze-today")
+        len(PAPER_JOBS[n].job().curriculum)
+        for n in ("obstructed-maze-2018", "obstructed-maze-today")
     ] == [9, 6]
-    mr = [p for p in PARTS["addition-128"].job().programs if p.startswith("mr")]
+    mr = [p for p in PAPER_JOBS["addition-128"].job().programs if p.startswith("mr")]
     assert len(mr) == 20
-    assert len({p for p in PARTS["addition-1024"].job().programs if p.startswith("gprop")}) == 20
+    assert (
+        len({p for p in PAPER_JOBS["addition-1024"].job().programs if p.startswith("gprop")}) == 20
+    )
     for claim in CLAIMS:
         for ending in WORLDS if claim.several_worlds else [""]:
-            assert {part + ending for part in claim.parts} <= set(PARTS)
-        assert set(claim.more) <= set(PARTS)
+            assert {part + ending for part in claim.parts} <= set(PAPER_JOBS)
+        assert set(claim.more) <= set(PAPER_JOBS)
 
 
 def test_a_job_scaled_down_is_small_from_a_tenth_on():
-    half, tenth = (PARTS["addition-128"].job(scale) for scale in (0.5, 0.1))
+    half, tenth = (PAPER_JOBS["addition-128"].job(scale) for scale in (0.5, 0.1))
     assert (len(half.curriculum), half.frames, half.settings.width) == (9, 20_000_000, 128)
     assert (len(tenth.curriculum), tenth.frames, tenth.settings.width) == (3, 400_000, 32)
     assert len(half.runs) == 2 * len(half.programs)
     assert half.settings.batch == tenth.settings.batch == 128
-    half, tenth = (PARTS["key-corridor-2018"].job(scale) for scale in (0.5, 0.1))
+    half, tenth = (PAPER_JOBS["key-corridor-2018"].job(scale) for scale in (0.5, 0.1))
     assert (half.frames, half.settings.width, half.chunk) == (5_000_000, 64, 10)
     assert (tenth.frames, tenth.settings.width) == (1_000_000, 32)
     assert half.settings.encoding == tenth.settings.encoding == "raw"
-    least = PARTS["ablation"].job(0.01)
+    least = PAPER_JOBS["ablation"].job(0.01)
     assert (len(least.runs), least.chunk, least.updates) == (17, 2, 26)  # 13 points of the curves
 
 
@@ -342,17 +345,17 @@ def test_taken_apart_every_difference_is_taken_away_and_added_alone():
         if key == "doors":  # part of the view
             continue
         for name, changes in (("2018-without-" + key, gone), ("2019-with-" + key, added)):
-            part = PARTS[f"obstructed-maze-{name}"]
-            base = PAPER if changes is gone else PRESETS["paper-2019"]
+            part = PAPER_JOBS[f"obstructed-maze-{name}"]
+            base = PAPER if changes is gone else PPO.presets["paper-2019"]
             own = asdict(part.job().settings)
             changed = {k: v for k, v in own.items() if v != asdict(base)[k]}
             assert not set(changed) & set(changes) - {"edition"}
             changes |= changed
         assert difference.curriculum == (key == "nine")
-    differ = {k for k, v in asdict(PAPER).items() if v != asdict(PRESETS["paper-2019"])[k]}
+    differ = {k for k, v in asdict(PAPER).items() if v != asdict(PPO.presets["paper-2019"])[k]}
     assert set(gone) == set(added) == differ
     sizes = [
-        len(PARTS[f"obstructed-maze-{n}"].job().curriculum)
+        len(PAPER_JOBS[f"obstructed-maze-{n}"].job().curriculum)
         for n in ("2018-without-nine", "2019-with-nine")
     ]
     assert sizes == [6, 9]

@@ -20,7 +20,7 @@ from mastery.paper.curves import load
 from mastery.paper.experiments import chosen
 from mastery.rundir.results import load_results
 from mastery.rundir.store import Store
-from mastery.training.train import Outcome
+from mastery.training.train import Trained
 
 NAMES = ["addition-64", "obstructed-maze-today"]
 LONG = ["addition-128", "obstructed-maze-today"]
@@ -53,7 +53,7 @@ def started(monkeypatch):
 
         def start(self):
             found.append((self.part.name, self.devices))
-            self.events.put((self.part.name, Outcome(self.folder, 1, "done", False)))
+            self.events.put((self.part.name, Trained(self.folder, 1, "done", False)))
 
         def join(self):
             pass

@@ -5,7 +5,7 @@ import pytest
 from command import mastery
 
 from mastery.paper.curves import load
-from mastery.paper.experiments import PARTS, chosen
+from mastery.paper.experiments import PAPER_JOBS, chosen
 
 
 def check_page(folder, names):
@@ -13,7 +13,7 @@ def check_page(folder, names):
     assert "Scaled down" in page
     for name in names:
         curves = load(folder / "curves" / f"{name}.npz")
-        part = PARTS[name].job(0.01)
+        part = PAPER_JOBS[name].job(0.01)
         assert list(curves.runs) == list(part.programs)
         assert (curves.returns[np.isfinite(curves.returns)] >= 0).all()
         assert np.allclose(curves.probability.sum(2), 1, atol=0.01)

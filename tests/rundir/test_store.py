@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mastery import CheckpointError, Curriculum, MasteryError
-from mastery.learners.ppo import Settings
+from mastery.learners.ppo import PPOSettings
 from mastery.rundir.database import open_database
 from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import load_results, read_curves
@@ -17,7 +17,7 @@ from mastery.training.train import resume, train
 JOB = Job(
     Curriculum.load("blocked-unlock-pickup"),
     frames=640,
-    settings=Settings(envs=4, frames=16, batch=64),
+    settings=PPOSettings(envs=4, frames=16, batch=64),
     chunk=2,
 )
 

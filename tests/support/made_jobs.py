@@ -3,7 +3,7 @@
 import numpy as np
 
 from mastery import Curriculum, Task
-from mastery.learners.ppo import Settings
+from mastery.learners.ppo import PPOSettings
 from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.rundir.store import Store
 from mastery.training.job import Job
@@ -37,7 +37,7 @@ def chain(n):
 
 
 def make_job(curriculum=None, programs=("mr", "uniform"), seeds=3, points=24, **given):
-    settings = Settings(envs=2, frames=8, batch=16, ahead=4)  # 16 frames in a chunk
+    settings = PPOSettings(envs=2, frames=8, batch=16, ahead=4)  # 16 frames in a chunk
     return Job(
         curriculum or diamond(), programs, seeds=seeds, frames=16 * points, settings=settings,
         **{"chunk": 1, "environments": "gymnasium", **given},

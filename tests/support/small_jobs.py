@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from mastery import Curriculum, Task
-from mastery.learners.ppo import Settings
+from mastery.learners.ppo import PPOSettings
 from mastery.minigrid import NAMES
 from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.rundir.store import Store
@@ -31,7 +31,7 @@ def trained(loop, chunks):
 
 def job(names=("easy", "hard"), programs=("mr", "uniform"), **changes):
     """A job with 16 frames in a chunk."""
-    settings = Settings(envs=2, frames=8, batch=16, ahead=4)
+    settings = PPOSettings(envs=2, frames=8, batch=16, ahead=4)
     given = {"seeds": 2, "frames": 48, "chunk": 1, "evaluate_every": 16, **changes}
     return Job(curriculum(names), programs, settings=settings, **given)
 

@@ -16,7 +16,7 @@ from mastery import Curriculum, MasteryError, Task, Teacher
 from mastery.cli.play import play_command
 from mastery.cli.train import _job
 from mastery.learners import addition
-from mastery.learners.addition import FOR_VALIDATION, Settings
+from mastery.learners.addition import FOR_VALIDATION, AdditionSettings
 from mastery.rundir.results import load_results
 from mastery.training.agent import load_agent
 from mastery.training.job import Job
@@ -28,7 +28,7 @@ from mastery.training.loops.loop import EVALUATION_SEED
 from mastery.training.train import resume, train
 
 ADDITION = Curriculum.load("addition-3")
-SMALL = Settings(batch=32, batches=2, tests=10, validation=20, width=8)
+SMALL = AdditionSettings(batch=32, batches=2, tests=10, validation=20, width=8)
 PROGRAMS = ("mr", "gprop-linreg", "sampling")
 
 
@@ -49,7 +49,7 @@ def whole(job):
 
 def test_addition_is_told_by_its_digits(job):
     assert job.environments == "addition"
-    assert Job(ADDITION).settings == Settings()
+    assert Job(ADDITION).settings == AdditionSettings()
     assert job.frames_of_update == 64
     assert Job.from_dict(job.to_dict()) == job
     with pytest.raises(MasteryError, match="'batch' cannot differ from run to run"):
@@ -117,7 +117,7 @@ def test_learned_is_three_good_epochs_running(monkeypatch):
     @jax.jit
     def epoch(studies, good):
         now.append(good)
-        p, hyper = np.full(3, 1 / 3, np.float32), addition.Hyper.of(SMALL)
+        p, hyper = np.full(3, 1 / 3, np.float32), addition.AdditionHyper.of(SMALL)
         return addition_loop.epoch(studies, p, hyper, np.array([1, 2, 3]), SMALL)
 
     seen = []
@@ -225,11 +225,13 @@ def test_cores_share_a_run_where_there_are_more_of_them():
      (32, 100, 4, 1), (16, 100, 0, 1)],
 )  # fmt: skip
 def test_parts_are_even_and_not_too_small(batch, tests, most, expected):
-    assert Settings(batch=batch, tests=tests, validation=tests).parts(most) == expected
+    assert AdditionSettings(batch=batch, tests=tests, validation=tests).parts(most) == expected
 
 
 ONE = Curriculum([Task("one", settings={"digits": 1})])
-QUICK = Job(ONE, seeds=2, settings=Settings(batch=64, width=32, learning_rate=0.01), frames=400_000)
+QUICK = Job(
+    ONE, seeds=2, settings=AdditionSettings(batch=64, width=32, learning_rate=0.01), frames=400_000
+)
 
 
 def test_a_job_ends_when_every_run_has_learned(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import mastery
 from mastery import Curriculum, MasteryError
-from mastery.learners.ppo import PAPER, Settings
+from mastery.learners.ppo import PAPER, PPOSettings
 from mastery.minigrid.editions import find_edition
 from mastery.minigrid.grid import unpack
 from mastery.minigrid.planner import plan
@@ -20,7 +20,7 @@ from mastery.rundir.store import Store
 from mastery.training.job import Job
 from mastery.training.loops.minigrid import MiniGridLoop
 
-SMALL = Settings(envs=4, frames=16, batch=32, ahead=2, bptt=2)
+SMALL = PPOSettings(envs=4, frames=16, batch=32, ahead=2, bptt=2)
 
 
 @pytest.fixture(scope="module")

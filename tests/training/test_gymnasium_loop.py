@@ -15,7 +15,7 @@ from mastery import Curriculum, MasteryError, Task, Teacher
 from mastery.errors import CheckpointError
 from mastery.learners import ppo
 from mastery.learners.encoders import Space
-from mastery.learners.ppo import Hyper, Settings
+from mastery.learners.ppo import PPOHyper, PPOSettings
 from mastery.minigrid import from_package
 from mastery.minigrid.cells import BALL, BOX, CLOSED, EMPTY, KEY, LOCKED, UNSEEN, WALL
 from mastery.minigrid.vision import seen_cells
@@ -25,9 +25,9 @@ from mastery.training.loops.gymnasium import GymnasiumLoop, new_learner
 from mastery.training.loops.gymnasium_episodes import Play, Slot
 from mastery.training.loops.gymnasium_tasks import GymnasiumTasks
 
-SMALL = Settings(envs=4, frames=16, batch=32, width=16, memory="none")
+SMALL = PPOSettings(envs=4, frames=16, batch=32, width=16, memory="none")
 WITH_MEMORY = replace(SMALL, memory="lstm", bptt=4)
-MINIGRID = Settings(envs=4, frames=96, batch=128)
+MINIGRID = PPOSettings(envs=4, frames=96, batch=128)
 SPACES = {
     "vector": spaces.Box(-1, 1, (3,)),
     "double": spaces.Box(-1, 1, (3,), np.float64),
@@ -125,7 +125,7 @@ def test_cartpole_is_learned():
         Task("short", 0, 50, settings=short),
         Task("long", 0, 120, ("short",), {**long, "kwargs": {"sutton_barto_reward": False}}),
     )
-    settings = Settings(envs=8, frames=64, batch=128, learning_rate=1e-3)
+    settings = PPOSettings(envs=8, frames=64, batch=128, learning_rate=1e-3)
     loop = loop_of(*tasks, settings=settings, chunk=8, episodes=8)
     carry = loop.begin()
     means = []
@@ -197,7 +197,7 @@ def test_what_is_played_is_what_is_learned_from(settings):
     @jax.jit
     def again(trajectory):
         last = np.zeros(4, np.float32)
-        frames = ppo.segments(trajectory, last, settings, Hyper.of(settings))
+        frames = ppo.segments(trajectory, last, settings, PPOHyper.of(settings))
         return frames, *ppo.replay(agent, frames)
 
     rng = np.random.default_rng(3)

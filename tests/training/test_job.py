@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mastery import Curriculum, MasteryError, Task
-from mastery.learners.ppo import PAPER, PRESETS, Settings
+from mastery.learners.ppo import PAPER, PPO, PPOSettings
 from mastery.training.job import Job, minigrid_tasks
 
 BLOCKED = Curriculum.load("blocked-unlock-pickup")
@@ -66,8 +66,8 @@ def test_which_environments_a_curriculum_needs():
 
 
 def test_presets_are_settings_and_the_paper_s_are_the_paper_s():
-    assert set(PRESETS) == {"default", "paper", "paper-2019"}
-    assert PRESETS["default"] == Settings()
+    assert set(PPO.presets) == {"default", "paper", "paper-2019"}
+    assert PPO.presets["default"] == PPOSettings()
     both = {
         "envs": 16, "frames": 128, "epochs": 4, "batch": 256, "actions": 7,
         "discount": 0.99, "gae": 0.95, "entropy": 0.01, "value": 0.5, "clip": 0.2,
@@ -83,8 +83,8 @@ def test_presets_are_settings_and_the_paper_s_are_the_paper_s():
                         "reward": "paper", "edition": "3.2.0"}),
     ):  # fmt: skip
         expected = both | own
-        assert {key: getattr(PRESETS[name], key) for key in expected} == expected
-    assert PRESETS["paper"] == PAPER
+        assert {key: getattr(PPO.presets[name], key) for key in expected} == expected
+    assert PPO.presets["paper"] == PAPER
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 import small_jobs
 
 from mastery import CheckpointError, Curriculum, Teacher
-from mastery.learners.ppo import Settings
+from mastery.learners.ppo import PPOSettings
 from mastery.minigrid.levels import generate
 from mastery.minigrid.rules import act
 from mastery.minigrid.state import start
@@ -24,7 +24,7 @@ from mastery.training.loops import compiled
 from mastery.training.loops.loop import EVALUATION_SEED
 from mastery.training.loops.minigrid import MiniGridLoop
 
-RECURRENT = Settings(envs=8, frames=64, batch=256, epochs=1, ahead=4, bptt=2)
+RECURRENT = PPOSettings(envs=8, frames=64, batch=256, epochs=1, ahead=4, bptt=2)
 SMALL = replace(RECURRENT, memory="none")  # half the time to compile
 CURRICULUM = Curriculum.load("key-corridor")
 PROGRAMS = ("mr", "mr:window=4,delta=0.9", "gprop-linreg", "exp3s")

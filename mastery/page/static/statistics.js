@@ -1,4 +1,4 @@
-// The statistics of a comparison, as mastery/paper/statistics.py has them: scores are by run and task, and
+// The statistics of a comparison, as mastery/statistics.py has them: scores are by run and task, and
 // intervals are of the percentile bootstrap with 95 %, stratified by task.
 'use strict';
 

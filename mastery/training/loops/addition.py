@@ -16,7 +16,13 @@ import numpy as np
 from jax import lax
 
 from mastery.learners import addition
-from mastery.learners.addition import FOR_TEACHER, FOR_VALIDATION, PARTS, Learner, Settings
+from mastery.learners.addition import (
+    DEVICE_AXIS,
+    FOR_TEACHER,
+    FOR_VALIDATION,
+    AdditionLearner,
+    AdditionSettings,
+)
 from mastery.rundir.metrics import Evaluation
 from mastery.training.job import Job, digits_of
 from mastery.training.loops.compiled import (
@@ -44,7 +50,7 @@ class Studies(NamedTuple):
     solved: Array  # () int32: epochs until it had learned to add, 0 if it has not
 
 
-def begin(key: Array, settings: Settings) -> Studies:
+def begin(key: Array, settings: AdditionSettings) -> Studies:
     # tests share the teacher's key and use the parts of each split that the teacher does not
     for_tests, _, for_learner = jax.random.split(key, 3)
     learner, none = addition.begin(for_learner, settings), jnp.int32(0)
@@ -54,13 +60,13 @@ def begin(key: Array, settings: Settings) -> Studies:
 def epoch(
     studies: Studies,
     probability: Array,
-    hyper: addition.Hyper,
+    hyper: addition.AdditionHyper,
     digits: Any,
-    settings: Settings,
+    settings: AdditionSettings,
     parts: int = 1,
 ) -> tuple[Studies, Learned]:
     """Train one epoch, then test the network."""
-    learner, (key, epochs, running, solved) = Learner(*studies[:3]), studies[3:]
+    learner, (key, epochs, running, solved) = AdditionLearner(*studies[:3]), studies[3:]
     learner, examples = addition.learn(learner, probability, digits, settings, hyper, parts)
     key, _, for_teacher, for_validation = jax.random.split(key, 4)
     given, target = addition.tests(for_teacher, digits, settings.tests, FOR_TEACHER)
@@ -118,6 +124,6 @@ class AdditionLoop(CompiledLoop):
             tasks=np.arange(len(digits), dtype=np.int32),
             known=len(digits),
             parts=parts,
-            axis=PARTS,
+            axis=DEVICE_AXIS,
         )
         super().__init__(job, student, devices)

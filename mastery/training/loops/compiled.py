@@ -161,7 +161,7 @@ class CompiledLoop:
         self._at_once, self._sharding = at_once, NamedSharding(mesh, spread)
 
         recipes = [Recipe.parse(run.program) for run in padded]
-        hypers = [job.learner.Hyper.of(job.settings)._replace(**run.changes) for run in padded]
+        hypers = [job.learner.hyper.of(job.settings)._replace(**run.changes) for run in padded]
         plan = Plan(
             stack([recipe.build(job.curriculum) for recipe in recipes]),
             type(hypers[0])(

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from mastery.errors import MasteryError
 from mastery.learners import ppo
 from mastery.learners.encoders import Space
-from mastery.learners.ppo import Agent, Hyper, Settings, Trajectory
+from mastery.learners.ppo import Agent, PPOHyper, PPOSettings, Trajectory
 from mastery.minigrid.editions import TODAY
 from mastery.programs.catalogue import Recipe
 from mastery.programs.side_by_side import Switch, stack
@@ -43,40 +43,40 @@ Array = Any  # a NumPy or a JAX array
 EPISODES, ACTIONS, NOISE = range(3)
 
 
-class Learner(NamedTuple):
+class GymnasiumLearner(NamedTuple):
     """An agent and the state of its optimiser."""
 
     agent: Agent
     optimiser: Any
 
 
-class Carry(NamedTuple):
+class GymnasiumCarry(NamedTuple):
     """What changes in a run."""
 
     teacher: Any  # the program's state
-    learner: Learner
+    learner: GymnasiumLearner
     update: Any  # () int64: updates so far
 
 
 @partial(jax.jit, static_argnames=("settings", "space"))
-def new_learner(key: Array, settings: Settings, space: Space) -> Learner:
+def new_learner(key: Array, settings: PPOSettings, space: Space) -> GymnasiumLearner:
     agent = Agent(key, settings, space)
-    return Learner(agent, ppo.new_optimiser(agent))
+    return GymnasiumLearner(agent, ppo.new_optimiser(agent))
 
 
 @partial(jax.jit, static_argnames="settings")
 def learn(
-    learner: Learner,
+    learner: GymnasiumLearner,
     trajectory: Trajectory,
     after: tuple[Array, Array, Array],
     key: Array,
-    settings: Settings,
-    h: Hyper,
-) -> Learner:
+    settings: PPOSettings,
+    h: PPOHyper,
+) -> GymnasiumLearner:
     """One PPO update. `after` is memory, starts and observation after the last frame."""
     _, _, last = learner.agent(*after)
     frames = ppo.segments(trajectory, last, settings, h)
-    return Learner(*ppo.improve(*learner, frames, key, settings, h))
+    return GymnasiumLearner(*ppo.improve(*learner, frames, key, settings, h))
 
 
 class GymnasiumLoop:
@@ -109,26 +109,26 @@ class GymnasiumLoop:
         self._window = max(int(recipe.settings["window"]) for recipe in recipes)
         self._slots = [Slot(self.tasks) for _ in range(job.settings.envs)]
 
-    def begin(self) -> list[Carry]:
+    def begin(self) -> list[GymnasiumCarry]:
         return [self._begin(run) for run in range(len(self._runs))]
 
-    def _begin(self, run: int) -> Carry:
+    def _begin(self, run: int) -> GymnasiumCarry:
         seed = self._runs[run].seed
         noise = _random(seed, NOISE, 0, 0).random((3, len(self.tasks.names)))
         teacher = self._programs[run].init(noise, self._window)
         learner = new_learner(_keys(seed)[0], self.job.settings, self.tasks.space)
-        return Carry(teacher, learner, np.int64(0))
+        return GymnasiumCarry(teacher, learner, np.int64(0))
 
-    def advance(self, carry: list[Carry]) -> tuple[list[Carry], Metrics]:
+    def advance(self, carry: list[GymnasiumCarry]) -> tuple[list[GymnasiumCarry], Metrics]:
         after, metrics = zip(*map(self._advance, range(len(carry)), carry), strict=True)
         return list(after), jax.tree.map(lambda *x: np.stack(x, axis=1), *metrics)
 
-    def _advance(self, run: int, carry: Carry) -> tuple[Carry, Metrics]:
+    def _advance(self, run: int, carry: GymnasiumCarry) -> tuple[GymnasiumCarry, Metrics]:
         """Train one chunk of one run."""
         teacher, learner, update = carry[0], carry[1], int(carry.update)
         settings, program = self.job.settings, self._programs[run]
         seed, changes = self._runs[run].seed, self._runs[run].changes
-        hyper = Hyper(*(np.float32(x) for x in Hyper.of(settings)._replace(**changes)))
+        hyper = PPOHyper(*(np.float32(x) for x in PPOHyper.of(settings)._replace(**changes)))
         random = [_random(seed, EPISODES, update, i) for i in range(settings.envs)]
         play = Play(self.tasks, self._slots, random)
         for_order, rows = _keys(seed)[1], []
@@ -147,26 +147,26 @@ class GymnasiumLoop:
             rows.append(Metrics(probability, program.mastery(teacher), *played, progress=progress))
             probability = following
         metrics = jax.tree.map(lambda *x: _small(np.stack(x)), *rows)
-        return Carry(teacher, learner, np.int64(update + self.job.chunk)), metrics
+        return GymnasiumCarry(teacher, learner, np.int64(update + self.job.chunk)), metrics
 
-    def evaluate(self, carry: list[Carry], update: int) -> Evaluation:
+    def evaluate(self, carry: list[GymnasiumCarry], update: int) -> Evaluation:
         each = [
             evaluate(run.learner.agent, self.tasks, self._slots, self.job.episodes, update)
             for run in carry
         ]
         return Evaluation(*(_small(np.stack(x)) for x in zip(*each, strict=True)))
 
-    def save(self, carry: list[Carry]) -> dict[str, NDArray[Any]]:
+    def save(self, carry: list[GymnasiumCarry]) -> dict[str, NDArray[Any]]:
         together = jax.tree.map(lambda *x: np.stack([np.asarray(y) for y in x]), *carry)
         return dict(named(together))
 
-    def load(self, arrays: dict[str, NDArray[Any]]) -> list[Carry]:
+    def load(self, arrays: dict[str, NDArray[Any]]) -> list[GymnasiumCarry]:
         like = self._begin(0)  # all runs have arrays of the same names and shapes
         runs, structure = len(self._runs), jax.tree.structure(like)
         found = fitting(arrays, [(name, (runs, *x.shape), x.dtype) for name, x in named(like)])
-        carry: list[Carry] = []
+        carry: list[GymnasiumCarry] = []
         for run in range(runs):
-            saved: Carry = jax.tree.unflatten(structure, [x[run] for x in found])
+            saved: GymnasiumCarry = jax.tree.unflatten(structure, [x[run] for x in found])
             carry.append(saved._replace(learner=jax.tree.map(jnp.asarray, saved.learner)))
         return carry
 

@@ -30,7 +30,7 @@ from mastery.minigrid.tasks import NAMES
 BYTE, SINGLE = np.dtype(np.uint8), np.dtype(np.float32)
 
 
-class View(NamedTuple):
+class Encoding(NamedTuple):
     """How the agent sees an environment."""
 
     kind: str  # cells, pixels or vector
@@ -57,7 +57,7 @@ class GymnasiumTasks:
         reach = curriculum.maximum - curriculum.minimum
         self.scale = np.ones_like(reach) if self._as_cells else 1 / reach
         self.limits: list[int | None] = []
-        found: list[tuple[View, int, int]] = []
+        found: list[tuple[Encoding, int, int]] = []
         for task in range(len(self.names)):
             env = self.make(task)
             try:
@@ -86,7 +86,7 @@ class GymnasiumTasks:
         """Make a new environment of a task."""
         return make_by_settings(self.names[task], self._settings[task], render_mode)
 
-    def _view(self, task: int, env: Env) -> View:
+    def _view(self, task: int, env: Env) -> Encoding:
         view = _view_of(env, self._as_cells)
         if view is None:
             raise MasteryError(
@@ -106,14 +106,14 @@ class GymnasiumTasks:
         return int(space.n), int(space.start)
 
 
-def _view_of(env: Env, as_cells: bool) -> View | None:
+def _view_of(env: Env, as_cells: bool) -> Encoding | None:
     """How the agent sees an environment; None if its observations cannot be one array."""
     space = getattr(env, "observation_space", None)
     if not (isinstance(space, spaces.Dict) and {"image", "mission"} <= set(space)):
         return _view_of_space(space)
     shape = space["image"].shape or ()
     if as_cells and shape == (7, 7, 3):
-        return View("cells", (7, 7), BYTE, lambda seen: TODAY.encode(seen["image"]))
+        return Encoding("cells", (7, 7), BYTE, lambda seen: TODAY.encode(seen["image"]))
     side = env.get_wrapper_attr("agent_view_size") if env.has_wrapper_attr("agent_view_size") else 0
     if shape == (side, side, 3):
         planes = np.arange(11, dtype=np.uint8)  # 10 is the largest number in the minigrid package
@@ -122,14 +122,14 @@ def _view_of(env: Env, as_cells: bool) -> View | None:
             equal: NDArray[Any] = seen["image"][..., None] == planes
             return equal.reshape(side, side, 33)
 
-        return View("pixels", (side, side, 33), np.dtype(bool), spread)
+        return Encoding("pixels", (side, side, 33), np.dtype(bool), spread)
     if (view := _view_of_space(space["image"])) is None:
         return None
     encode = view.encode
     return view._replace(encode=lambda seen: encode(seen["image"]))
 
 
-def _view_of_space(space: Any) -> View | None:
+def _view_of_space(space: Any) -> Encoding | None:
     if isinstance(space, spaces.Box) and len(space.shape) in (2, 3):
         shape, dtype = space.shape, BYTE if space.dtype == BYTE else SINGLE
 
@@ -137,20 +137,20 @@ def _view_of_space(space: Any) -> View | None:
             return np.asarray(seen) if dtype == BYTE else np.asarray(seen, dtype)
 
         if len(shape) == 2:
-            return View("pixels", (*shape, 1), dtype, lambda seen: array(seen)[..., None])
+            return Encoding("pixels", (*shape, 1), dtype, lambda seen: array(seen)[..., None])
         if shape[0] <= 4 < min(shape[1:]):
             turned = (*shape[1:], shape[0])
-            return View("pixels", turned, dtype, lambda seen: np.moveaxis(array(seen), 0, -1))
-        return View("pixels", shape, dtype, array)
+            return Encoding("pixels", turned, dtype, lambda seen: np.moveaxis(array(seen), 0, -1))
+        return Encoding("pixels", shape, dtype, array)
     if isinstance(space, spaces.Box) and len(space.shape) == 1:
-        return View("vector", space.shape, SINGLE, lambda seen: np.asarray(seen, SINGLE))
+        return Encoding("vector", space.shape, SINGLE, lambda seen: np.asarray(seen, SINGLE))
     try:
         flat = spaces.flatten_space(space)
     except NotImplementedError:  # a custom space
         return None
     if not isinstance(flat, spaces.Box):
         return None
-    return View(
+    return Encoding(
         "vector",
         flat.shape,
         SINGLE,
@@ -170,7 +170,7 @@ def _limit(env: Env) -> int | None:
     return min((n for n in known if isinstance(n, int)), default=None)
 
 
-def _shown(view: View) -> str:
+def _shown(view: Encoding) -> str:
     return f"{view.kind} {view.dtype}{list(view.shape)}"
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from jax import lax
 
 from mastery.learners import ppo, ppo_minigrid
-from mastery.learners.ppo import Agent, Settings
-from mastery.learners.ppo_minigrid import Learner
+from mastery.learners.ppo import Agent, PPOSettings
+from mastery.learners.ppo_minigrid import MinigridLearner
 from mastery.minigrid.editions import find_edition
 from mastery.minigrid.levels import generate
 from mastery.minigrid.rules import REWARDS, act
@@ -34,7 +34,7 @@ Array = Any  # a JAX array
 
 
 def evaluate(
-    agents: Agent, key: Array, tasks: Array, minimum: Array, episodes: int, settings: Settings
+    agents: Agent, key: Array, tasks: Array, minimum: Array, episodes: int, settings: PPOSettings
 ) -> Evaluation:
     """Play `episodes` episodes of every task with every run's agent, greedy and sampled. All play
     the same levels. Runs are the first axis of `agents`."""
@@ -89,7 +89,7 @@ class MiniGridLoop(CompiledLoop):
         tasks = np.array(minigrid_tasks(job.curriculum), np.int32)
         minimum = job.curriculum.minimum.astype(np.float32)
 
-        def learn(learner: Learner, probabilities: Array, hyper: ppo.Hyper) -> Any:
+        def learn(learner: MinigridLearner, probabilities: Array, hyper: ppo.PPOHyper) -> Any:
             learner, played = ppo_minigrid.update(learner, probabilities, settings, hyper)
             return learner, Learned(*played)
 

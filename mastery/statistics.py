@@ -80,13 +80,18 @@ def median_time(times: Floats) -> Estimate:
     random = np.random.default_rng(0)
     drawn = times[random.integers(len(times), size=(DRAWS, len(times)))]
     found = np.sort(upper_median(drawn))
-    at = (0.025 * (len(found) - 1), 0.975 * (len(found) - 1))
-    return Estimate(float(upper_median(times)), found[int(at[0])], found[round(at[1] + 0.5)])
+    low, high = (share * (len(found) - 1) for share in (0.025, 0.975))
+    return Estimate(
+        float(upper_median(times)), float(found[math.floor(low)]), float(found[math.ceil(high)])
+    )
 
 
 def upper_median(times: Floats) -> Floats:
-    """The median; of an even number the higher of the middle two, so it is always a time that was
-    observed."""
+    """The median; of an even number the higher of the middle two.
+
+    So it is always a time that was observed, and if it is infinite, it is later than the budget of
+    the runs. The mean of the middle two may be earlier, if one of them is infinite.
+    """
     ordered = np.sort(times, axis=-1)
     found: Floats = ordered[..., times.shape[-1] // 2]
     return found

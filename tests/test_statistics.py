@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rliable import library, metrics
 from scipy import stats
 
-from mastery.paper.statistics import (
+from mastery.statistics import (
     first_time,
     improvement,
     interquartile_mean,
