@@ -45,10 +45,8 @@ assert not foreign, foreign
     command = subprocess.run(
         [python, "-m", "mastery"], capture_output=True, text=True, cwd=tmp_path
     )
-    assert command.returncode == 1
-    assert (
-        command.stderr == "mastery: the command line needs an extra: pip install 'mastery[cli]'\n"
-    )
+    assert command.returncode == 2
+    assert command.stderr == "mastery: the command line needs typer: pip install 'mastery[cli]'\n"
 
 
 def test_importing_does_not_load_jax_even_when_it_is_there():

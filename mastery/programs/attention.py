@@ -6,13 +6,18 @@ hyper-parameters with pure functions over arrays:
     init(like)                     -> memory (often empty); `like` is an (N,) array of zeros
     attend(memory, view)           -> attention of each task
     advance(memory, view, learned) -> memory after a time-step, for kinds that learn
+
+Equations 1, 2 and 3 of the paper are those of `MasteringRate`.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from mastery.programs.graph import Graph
+import numpy as np
+from numpy.typing import NDArray
+
+from mastery.programs.graph import Dense, Graph, Layered, put
 
 Array = Any  # a NumPy or a JAX array
 
@@ -31,12 +36,15 @@ def mastering_rate(mean: Array, minimum: Array, maximum: Array) -> Array:
 
 
 class MasteringRate(NamedTuple):
-    """The attention of the mastering-rate algorithm, eq. 1; see the graph for eq. 2 and 3."""
+    """The attention of the mastering-rate algorithm: equations 1, 2 and 3."""
 
-    delta: Array
-    power: Array  # 0 leaves the first factor out
+    delta: Array  # δ
+    power: Array  # p; 0 leaves the first factor out
+    gamma_pred: Array  # γ_pred: the share of its attention that a task gives to its predecessors
+    gamma_succ: Array  # γ_succ: the share that it gives to its successors
     unlearned: Array = 1.0  # 0 leaves the second factor out
     successors: Array = 1.0  # 0 leaves the third factor out
+    solution: Array | tuple[()] = ()  # (N, N): equations 2 and 3 as one matrix, for a dense graph
 
     def init(self, like: Array) -> tuple[()]:
         return ()
@@ -54,6 +62,55 @@ class MasteringRate(NamedTuple):
         unlearned = self.delta * (1 - mastery) + (1 - self.delta) * beta_hat
         unlearned = self.unlearned * unlearned + (1 - self.unlearned)
         return m_anc**self.power * unlearned * (1 - self.successors * m_succ)
+
+    def redistribute(self, a: Array, graph: Graph) -> Array:
+        """Eq. 2:  a'_c  = (1 − γ_pred) a_c  + Σ_{c→c'} γ_pred / n_{→c'} a'_c'
+        Eq. 3:  a''_c = (1 − γ_succ) a'_c + Σ_{c'→c} γ_succ / n_{c'→} a'_c'
+
+        Returns a''. The predecessors of a task may also get attention for its own successors, so
+        eq. 2 is a linear system. For a dense graph it is solved beforehand.
+        """
+        if isinstance(graph, Layered):
+            return _redistribute(a, graph, self.gamma_pred, self.gamma_succ)
+        # not `@` under JAX: some devices compute it with lower precision
+        return (self.solution * a).sum(axis=-1) if hasattr(a, "at") else self.solution @ a
+
+    def solved(self, graph: Graph) -> MasteringRate:
+        """Solve equations 2 and 3, if the graph is dense."""
+        if isinstance(graph, Layered):
+            return self
+        return self._replace(solution=_solution(graph, self.gamma_pred, self.gamma_succ))
+
+
+def _redistribute(a: Array, graph: Layered, gamma_pred: Array, gamma_succ: Array) -> Array:
+    """Equations 2 and 3, level by level: eq. 2 from the last level to the first."""
+    xp = a.__array_namespace__()
+    none = xp.zeros_like(a[:1])
+    given = xp.concat([(1 - gamma_pred) * a / graph.before, none])  # a'_c / n_{→c}
+    for tasks, successors in graph.successors:
+        more = gamma_pred * given[successors].sum(axis=0) / graph.before[tasks]
+        given = put(given, tasks, given[tasks] + more)
+    a = given[:-1] * graph.before
+    given = xp.concat([a / graph.after, none])
+    collected = xp.zeros_like(a)
+    for tasks, predecessors in graph.predecessors:
+        collected = put(collected, tasks, given[predecessors].sum(axis=0))
+    return (1 - gamma_succ) * a + gamma_succ * collected
+
+
+def _solution(graph: Dense, gamma_pred: float, gamma_succ: float) -> NDArray[np.float64]:
+    """The matrix with a'' = matrix · a:
+
+    a'  = (1 − γ_pred) a  + γ_pred P a',  P[c, c'] = 1 / n_{→c'} where c → c'
+    a'' = (1 − γ_succ) a' + γ_succ S a',  S[c, c'] = 1 / n_{c'→} where c' → c
+    """
+    successors = graph.near[1]
+    P = successors / np.maximum(successors.sum(axis=0), 1)
+    S = (successors / np.maximum(successors.sum(axis=1, keepdims=True), 1)).T
+    one = np.eye(len(successors))
+    eq2 = np.linalg.solve(one - gamma_pred * P, (1 - gamma_pred) * one)
+    eq3 = (1 - gamma_succ) * one + gamma_succ * S
+    return eq3 @ eq2  # type: ignore[no-any-return]
 
 
 class LearningProgress(NamedTuple):

@@ -95,7 +95,7 @@ PARTS: dict[str, dict[str, Part]] = {
     },
     "attention": {
         "mastering-rate": Part(
-            lambda c, gamma_pred, gamma_succ, **s: MasteringRate(**s),
+            lambda c, **s: MasteringRate(**s),
             {
                 "delta": 0.6,
                 "power": 6.0,
@@ -234,18 +234,15 @@ class Recipe:
                 curriculum, **{name: self.settings[name] for name in choice.settings}
             )
 
+        graph, attention = make_graph(curriculum), part("attention")
         return Program(
             part("progress"),
-            part("attention"),
+            attention.solved(graph) if isinstance(attention, MasteringRate) else attention,
             part("distribution"),
             int(self.settings["window"]),
             curriculum.minimum,
             curriculum.maximum,
-            make_graph(
-                curriculum,
-                self.settings.get("gamma_pred", 0.0),
-                self.settings.get("gamma_succ", 0.0),
-            ),
+            graph,
         )
 
     def __str__(self) -> str:

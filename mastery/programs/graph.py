@@ -1,8 +1,8 @@
-"""Sums and minima along the edges of a curriculum, for three tasks or a million.
+"""The order of a curriculum as arrays, for three tasks or a million.
 
 `Dense` holds matrices: few array operations, all of which can be batched (one `vmap` covers runs
 with and without edges). `Layered` holds lists of neighbours, level by level: its cost is linear in
-tasks and edges. Both are plain data with the same two functions; `make_graph` chooses one.
+tasks and edges. Both are plain data; `make_graph` chooses one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ class Dense(NamedTuple):
 
     near: Array  # (2, N, N) bool: [0, c, c'] when c' is an ancestor of c, [1, c, c'] when c → c'
     none: Array  # (2, N, 1) float: the value of other tasks: 1; in [1], 0 if c has no successor
-    share: Array  # (N, N): [c, c'] is the share of a_c' that c gets in a'', by eq. 2 and 3
 
     def anc_succ(self, mastery: Array) -> tuple[Array, Array]:
         """M_{Anc c}, the minimum of M_c' over the ancestors c' of c; 1 if c has none (section 4.1).
@@ -31,16 +30,6 @@ class Dense(NamedTuple):
         """
         least = mastery.__array_namespace__().where(self.near, mastery, self.none).min(axis=-1)
         return least[0], least[1]
-
-    def redistribute(self, a: Array) -> Array:
-        """a'  = (1 − γ_pred) a  + γ_pred P a'   (eq. 2)
-        a'' = (1 − γ_succ) a' + γ_succ S a'   (eq. 3)
-
-        with S[c, c'] = 1 / n_{c'→} where c' → c and P[c, c'] = 1 / n_{→c'} where c → c'.
-        The linear system is solved once, when the matrices are made.
-        """
-        # not `@` under JAX: some devices compute it with lower precision
-        return (self.share * a).sum(axis=-1) if hasattr(a, "at") else self.share @ a
 
 
 class Neighbours(NamedTuple):
@@ -57,50 +46,26 @@ class Layered(NamedTuple):
     successors: tuple[Neighbours, ...]  # from the last level but one to the first
     before: Array  # (N,): max(n_{→c}, 1)
     after: Array  # (N,): max(n_{c→}, 1)
-    gamma_pred: Array
-    gamma_succ: Array
 
     def anc_succ(self, mastery: Array) -> tuple[Array, Array]:
         xp = mastery.__array_namespace__()
         least = xp.concat([mastery, xp.ones_like(mastery[:1])])
         m_succ = xp.zeros_like(mastery)
         for tasks, successors in self.successors:
-            m_succ = _put(m_succ, tasks, least[successors].min(axis=0))
+            m_succ = put(m_succ, tasks, least[successors].min(axis=0))
         m_anc = xp.ones_like(mastery)
         for tasks, predecessors in self.predecessors:
             found = least[predecessors].min(axis=0)
-            m_anc = _put(m_anc, tasks, found)
+            m_anc = put(m_anc, tasks, found)
             # now the minimum over the task and its ancestors, for the following levels
-            least = _put(least, tasks, xp.minimum(mastery[tasks], found))
+            least = put(least, tasks, xp.minimum(mastery[tasks], found))
         return m_anc, m_succ
-
-    def redistribute(self, a: Array) -> Array:
-        """Eq. 2:  a'_c  = (1 − γ_pred) a_c  + Σ_{c→c'} γ_pred / n_{→c'} a'_c'
-        Eq. 3:  a''_c = (1 − γ_succ) a'_c + Σ_{c'→c} γ_succ / n_{c'→} a'_c'
-        """
-        xp = a.__array_namespace__()
-        none = xp.zeros_like(a[:1])
-        given = xp.concat([(1 - self.gamma_pred) * a / self.before, none])  # a'_c / n_{→c}
-        for tasks, successors in self.successors:
-            more = self.gamma_pred * given[successors].sum(axis=0) / self.before[tasks]
-            given = _put(given, tasks, given[tasks] + more)
-        a = given[:-1] * self.before
-        given = xp.concat([a / self.after, none])
-        collected = xp.zeros_like(a)
-        for tasks, predecessors in self.predecessors:
-            collected = _put(collected, tasks, given[predecessors].sum(axis=0))
-        return (1 - self.gamma_succ) * a + self.gamma_succ * collected
 
 
 Graph = Dense | Layered
 
 
-def make_graph(
-    curriculum: Curriculum,
-    gamma_pred: float = 0.0,
-    gamma_succ: float = 0.0,
-    dense: bool | None = None,
-) -> Graph:
+def make_graph(curriculum: Curriculum, dense: bool | None = None) -> Graph:
     """Make the graph of a curriculum: matrices where they are faster, else lists.
 
     Matrices cost about n² elements, lists about 4000 per level. Up to 48 tasks the default is
@@ -108,17 +73,15 @@ def make_graph(
 
     Args:
         curriculum: The curriculum.
-        gamma_pred: γ_pred, the share of its attention that a task gives to its predecessors.
-        gamma_succ: γ_succ, the share that it gives to its successors.
         dense: True for matrices, False for lists; by default the faster.
     """
     if dense is None:
         n, levels = len(curriculum), int(curriculum.level[-1]) + 1
         dense = n <= 48 or (n <= 2000 and n * n <= 4000 * levels)
-    return (_dense if dense else _layered)(curriculum, gamma_pred, gamma_succ)
+    return _dense(curriculum) if dense else _layered(curriculum)
 
 
-def _dense(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> Dense:
+def _dense(curriculum: Curriculum) -> Dense:
     n = len(curriculum)
     before, after = curriculum.edges.T
     successors = np.zeros((n, n), bool)
@@ -128,20 +91,14 @@ def _dense(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> Dens
         for p in curriculum.predecessors(c):
             ancestors[c] |= ancestors[p]
             ancestors[c, p] = True
-    P = successors / np.maximum(successors.sum(axis=0), 1)
-    S = (successors / np.maximum(successors.sum(axis=1, keepdims=True), 1)).T
-    one = np.eye(n)
-    eq2 = np.linalg.solve(one - gamma_pred * P, (1 - gamma_pred) * one)
-    eq3 = (1 - gamma_succ) * one + gamma_succ * S
     has_successor = successors.any(axis=1, keepdims=True)
     return Dense(
         near=np.stack([ancestors, successors]),
         none=np.stack([np.ones((n, 1)), has_successor.astype(float)]),
-        share=eq3 @ eq2,
     )
 
 
-def _layered(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> Layered:
+def _layered(curriculum: Curriculum) -> Layered:
     n, level = len(curriculum), curriculum.level
     before, after = curriculum.edges.T
     starts = np.searchsorted(level, np.arange(level[-1] + 2))
@@ -152,8 +109,6 @@ def _layered(curriculum: Curriculum, gamma_pred: float, gamma_succ: float) -> La
         successors=tuple(g for span in reversed(spans) for g in successors.groups(*span)),
         before=np.maximum(predecessors.degree, 1).astype(float),
         after=np.maximum(successors.degree, 1).astype(float),
-        gamma_pred=gamma_pred,
-        gamma_succ=gamma_succ,
     )
 
 
@@ -188,7 +143,7 @@ class _Lists:
         return Neighbours(tasks, np.where(row < degree, self.sorted[at], self.pad))
 
 
-def _put(x: Array, index: Array, values: Array) -> Array:
+def put(x: Array, index: Array, values: Array) -> Array:
     """x with x[index] = values; in place under NumPy, so the caller must own x."""
     if hasattr(x, "at"):  # JAX
         return x.at[index].set(values)

@@ -16,7 +16,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from mastery.errors import ProgramError
-from mastery.programs.attention import LEARNING, Attention, TimeStep, View, mastering_rate
+from mastery.programs.attention import (
+    LEARNING,
+    Attention,
+    MasteringRate,
+    TimeStep,
+    View,
+    mastering_rate,
+)
 from mastery.programs.distribution import Amax, Converter, cumulative, draw
 from mastery.programs.graph import Graph
 from mastery.programs.progress import Estimator, History, Naive, Sampling
@@ -253,12 +260,18 @@ class Program(NamedTuple):
             self.graph.anc_succ(view.mastery)[0],
             view.progress,
             a,
-            self.graph.redistribute(a),
+            self.redistribute(a),
             self.distribution(state),
         )
 
+    def redistribute(self, a: Array) -> Array:
+        """a'' (eq. 2 and 3); the attention itself if it is not that of the mastering-rate."""
+        if isinstance(self.attention, MasteringRate):
+            return self.attention.redistribute(a, self.graph)
+        return a
+
     def _converted(self, state: ProgramState) -> Array:
-        a = self.graph.redistribute(self.attention.attend(state.attention, self.view(state)))
+        a = self.redistribute(self.attention.attend(state.attention, self.view(state)))
         return self.converter.convert(a, state.noise[1] if self.random else a)
 
     def _hold(self, state: ProgramState, over: Array) -> ProgramState:

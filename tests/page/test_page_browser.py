@@ -211,12 +211,10 @@ def test_hovering_tells_equation_1(report, job, visit):
         assert float(rows["M_Anc"]) == pytest.approx(anc[task], abs=6e-4)
         assert float(rows["[1 − M_Succ]"]) == pytest.approx(1 - succ[task], abs=6e-4)
         assert float(rows["attention a"]) == pytest.approx(a[task], rel=2e-2, abs=1e-4)
-        assert float(rows["a″"]) == pytest.approx(
-            program.graph.redistribute(a)[task], rel=2e-2, abs=1e-4
-        )
+        assert float(rows["a″"]) == pytest.approx(program.redistribute(a)[task], rel=2e-2, abs=1e-4)
     bars = page.locator("#why-bars tbody tr")
     probability = table(job, "probability")[14, 0]
-    passed = program.graph.redistribute(a)
+    passed = program.redistribute(a)
     assert [percent(p) for p in passed / passed.sum()] == [  # Prop
         bars.nth(i).locator("td").nth(5).text_content() for i in range(4)
     ]
@@ -252,9 +250,9 @@ def test_equations_1_to_3_are_those_of_the_package(report, visit, name):
         )  # fmt: skip
         a = program.attention.attend((), View(mastery, beta, program.graph))
         assert found["attention"] == pytest.approx(a)
-        assert found["redistributed"] == pytest.approx(program.graph.redistribute(a))
+        assert found["redistributed"] == pytest.approx(program.redistribute(a))
         assert found["learnability"] == pytest.approx(program.graph.anc_succ(mastery)[0])
-        passed = program.graph.redistribute(a)
+        passed = program.redistribute(a)
         assert found["next"] == pytest.approx(program.converter.convert(passed, passed * 0))
 
 

@@ -52,7 +52,7 @@ def test_equation_1(xp, dense):
     graph = make_graph(DIAMOND, dense=dense)
     mastery = xp.asarray([0.5, 0.0, 0.5, 1.0, 0.0])
     beta = xp.asarray([0.02, -0.04, 0.0, 0.01, 0.0])
-    a = MasteringRate(delta=0.5, power=2.0).attend((), View(mastery, beta, graph))
+    a = MasteringRate(0.5, 2.0, 0.0, 0.0).attend((), View(mastery, beta, graph))
     # β̂ = [0.5, 1, 0, 0.25, 0]; δ(1−M) + (1−δ)|β̂| = [0.5, 1, 0.25, 0.125, 0.5]
     # M_Anc² = [1, 1, 0.25, 0.25, 0.25]; 1 − M_Succ = [1 − 0.5, 1, 1 − 0, 1 − 0, 1]
     expected = [0.5 * 0.5, 1, 0.25 * 0.25, 0.125 * 0.25, 0.5 * 0.25]
@@ -73,7 +73,9 @@ def test_each_factor_of_equation_1_can_be_left_out(xp, dense, left_out, expected
     graph = make_graph(DIAMOND, dense=dense)
     mastery = xp.asarray([0.5, 0.0, 0.5, 1.0, 0.0])
     beta = xp.asarray([0.02, -0.04, 0.0, 0.01, 0.0])
-    attention = MasteringRate(**{"delta": 0.5, "power": 2.0, **left_out})
+    attention = MasteringRate(
+        **{"delta": 0.5, "power": 2.0, "gamma_pred": 0, "gamma_succ": 0} | left_out
+    )
     np.testing.assert_allclose(attention.attend((), View(mastery, beta, graph)), expected, 1e-6)
 
 
@@ -81,19 +83,21 @@ def test_each_factor_of_equation_1_can_be_left_out(xp, dense, left_out, expected
 def test_equation_1_without_any_progress_takes_beta_hat_as_0(xp):
     graph = make_graph(DIAMOND)
     zeros = xp.zeros(5)
-    a = MasteringRate(delta=0.6, power=6.0).attend((), View(zeros, zeros, graph))
+    a = MasteringRate(0.6, 6.0, 0.0, 0.0).attend((), View(zeros, zeros, graph))
     np.testing.assert_allclose(a, [0.6, 0.6, 0, 0, 0], rtol=1e-6)
 
 
 @BACKENDS
 @GRAPHS
 def test_equations_2_and_3(xp, dense):
-    graph = make_graph(DIAMOND, gamma_pred=0.5, gamma_succ=0.25, dense=dense)
+    graph = make_graph(DIAMOND, dense=dense)
+    attention = MasteringRate(0.6, 6.0, gamma_pred=0.5, gamma_succ=0.25).solved(graph)
     a = xp.asarray([0.0, 1.0, 0.0, 0.0, 8.0])  # a, e, b, c, d
     # eq. 2, last task first: d' = 4; b' = c' = 0.5/2·4 = 1; a' = 0.5/1·1 + 0.5/1·1 = 1; e' = 0.5
     # eq. 3: a'' = 0.75·1; e'' = 0.75·0.5; b'' = c'' = 0.75·1 + 0.25/2·1 = 0.875;
     #        d'' = 0.75·4 + 0.25/1·1 + 0.25/1·1 = 3.5
-    np.testing.assert_allclose(graph.redistribute(a), [0.75, 0.375, 0.875, 0.875, 3.5], rtol=1e-6)
+    expected = [0.75, 0.375, 0.875, 0.875, 3.5]
+    np.testing.assert_allclose(attention.redistribute(a, graph), expected, rtol=1e-6)
 
 
 def mastery_after(returns, minimum=0.0, maximum=0.5, window=2):

@@ -67,8 +67,7 @@ def test_numpy_and_jax_agree_with_the_oracle(situation):
 
     np.testing.assert_allclose(numpy_distribution(program, history, n), expected, atol=1e-9)
 
-    gammas = [recipe.settings.get(g, 0.0) for g in ("gamma_pred", "gamma_succ")]
-    layered = program._replace(graph=make_graph(curriculum, *gammas, dense=False))
+    layered = program._replace(graph=make_graph(curriculum, dense=False))
     np.testing.assert_allclose(numpy_distribution(layered, history, n), expected, atol=1e-9)
 
     noise = np.zeros((STEPS, 3, n), np.float32)
@@ -82,8 +81,7 @@ def test_numpy_and_jax_agree_with_the_oracle(situation):
 def test_lists_and_matrices_agree_under_jax(curriculum, recipe, data):
     history = data.draw(histories(len(curriculum)))
     program = recipe.build(curriculum)
-    gammas = [recipe.settings.get(g, 0.0) for g in ("gamma_pred", "gamma_succ")]
-    layered = program._replace(graph=make_graph(curriculum, *gammas, dense=False))
+    layered = program._replace(graph=make_graph(curriculum, dense=False))
     noise = np.zeros((STEPS, 3, len(curriculum)), np.float32)
     arrays = dense(history, len(curriculum))
     np.testing.assert_allclose(
@@ -234,7 +232,8 @@ def hubs(n, seed=0):
 def test_tasks_with_few_and_with_many_neighbours():
     """The lists put tasks of like degree together; networkx says what is right."""
     curriculum = hubs(700)
-    graph = make_graph(curriculum, 0.2, 0.05, dense=False)
+    graph = make_graph(curriculum, dense=False)
+    program = Recipe.parse("mr").build(curriculum)._replace(graph=graph)
     assert max(len(g.neighbours) for g in graph.successors) > 100
     mastery = np.random.default_rng(1).random(700)
     slow = SlowProgram(curriculum, Recipe.parse("mr"))
@@ -244,7 +243,7 @@ def test_tasks_with_few_and_with_many_neighbours():
         ancestors, successors = nx.ancestors(slow.graph, c), slow.graph.successors(c)
         assert m_anc[c] == min((mastery[k] for k in ancestors), default=1.0)
         assert m_succ[c] == min((mastery[k] for k in successors), default=0.0)
-    np.testing.assert_allclose(graph.redistribute(mastery), slow.redistributed(), rtol=1e-9)
+    np.testing.assert_allclose(program.redistribute(mastery), slow.redistributed(), rtol=1e-9)
 
 
 def test_more_tasks_than_fit_into_a_block():
