@@ -27,6 +27,7 @@ from jax import lax
 from mastery.learners.encoders import Linear
 from mastery.learners.lstm import lstm
 from mastery.learners.settings import LearnerKind, check_numbers, setting
+from mastery.programs.distribution import cumulative, draw
 from mastery.random_numbers import Normals, uniform
 
 Array = Any  # a JAX array
@@ -204,15 +205,13 @@ def learn(
         The run after the epoch, and the number of examples of each task (tasks,).
     """
     length = int(max(digits))
-    sums = jnp.cumsum(probabilities)
+    sums = cumulative(probabilities)
     sizes = jnp.asarray(digits)
 
     def one(carry: Any, key: Array) -> Any:
         network, optimiser = carry
         for_tasks, for_numbers = jax.random.split(key)
-        uniforms = uniform(for_tasks, (settings.batch,))
-        beyond = (sums[:, None] <= uniforms * sums[-1]).sum(0)
-        task = jnp.minimum(beyond, len(sums) - 1)
+        task = draw(sums, uniform(for_tasks, (settings.batch,)))
         own = _own(examples(for_numbers, sizes[task], length), parts)
         gradient = _sum(eqx.filter_grad(loss)(network, *own), parts)  # the sum of `parts` means
         gradient = jax.tree.map(lambda g: g / parts, gradient)

@@ -31,6 +31,7 @@ from mastery.minigrid.levels import generate
 from mastery.minigrid.rules import PAPER_REWARD, StepResult, act
 from mastery.minigrid.state import Level, State, start
 from mastery.minigrid.tasks import TASKS
+from mastery.programs.distribution import cumulative, draw
 from mastery.random_numbers import uniform
 
 AHEAD = 4  # levels in each environment's queue
@@ -190,17 +191,13 @@ def _shape(pool: Pool) -> tuple[int, int]:
 
 
 def _choose_tasks(probabilities: Array, uniforms: Array) -> Array:
-    """Draw a task for each uniform in [0, 1), from cumulative sums of the probabilities."""
+    """Draw a task for each uniform in [0, 1)."""
     p = jnp.asarray(probabilities, jnp.float32)
     if p.shape not in ((len(TASKS),), (*uniforms.shape[-1:], len(TASKS))):
         raise MasteryError(
             f"probabilities have shape {p.shape}: give one for each of the {len(TASKS)} tasks, or "
             f"such a row for each of the {uniforms.shape[-1]} environments"
         )
-    edges = [p[..., 0]]  # added one by one, so a task of probability 0 has width exactly 0
-    for c in range(1, p.shape[-1]):
-        edges.append(edges[-1] + p[..., c])
-    u = uniforms * edges[-1]
-    beyond = sum((edge <= u).astype(jnp.int32) for edge in edges)
-    last = sum((edge < edges[-1]).astype(jnp.int32) for edge in edges)
-    return jnp.minimum(beyond, last)  # `u` can round up to the sum
+    if p.ndim == 1:
+        return draw(cumulative(p), uniforms)
+    return jax.vmap(lambda p, u: draw(cumulative(p), u), (0, 1), 1)(p, uniforms)

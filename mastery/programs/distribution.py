@@ -68,7 +68,11 @@ def cumulative(probabilities: Array) -> Array:
 
 def draw(cumulative: Array, uniforms: Array) -> Array:
     """Draw one task per uniform in [0, 1); tasks with probability 0 are never drawn."""
-    return cumulative.__array_namespace__().searchsorted(cumulative, uniforms, side="right")
+    xp = cumulative.__array_namespace__()
+    if hasattr(cumulative, "at"):  # JAX: up to 64 comparisons are faster than a search
+        method = "compare_all" if cumulative.shape[0] <= 64 else "scan"
+        return xp.searchsorted(cumulative, uniforms, side="right", method=method)
+    return xp.searchsorted(cumulative, uniforms, side="right")
 
 
 def allocate(cumulative: Array, n: int, uniform: Array) -> Array:
