@@ -86,10 +86,14 @@ def paper(folder: Path, times: int = 5) -> list[tuple[str, str]]:
             page.wait_for_selector("main[aria-busy=false]")
             took.append(page.evaluate("performance.getEntriesByName('interactive')[0].startTime"))
             played.append(
-                page.evaluate(
-                    "(() => { const began = performance.now(); for (let i = 0; i < 50; i++) "
-                    "goTo(i); return (performance.now() - began) / 50 })()"
-                )
+                page.locator("#time").evaluate("""(slider) => {
+                    const began = performance.now();
+                    for (let i = 0; i < 50; i++) {
+                        slider.value = i;
+                        slider.dispatchEvent(new Event('input'));
+                    }
+                    return (performance.now() - began) / 50;
+                }""")
             )
             browser.close()
     return [

@@ -2,9 +2,10 @@
 
 places     finds run directories, and reports those that cannot be shown
 data       a job as plain data: its description, its progress and its downsampled curves
+files      the page's own files, and its modules as one script
 assemble   the page as one file that works offline: `mastery report`
 server     the page served on this machine, live while runs train: `mastery watch`
 clips      the trained agent on a task, as a GIF
-static/    the page itself: HTML, a style sheet and plain scripts, which the file embeds and
-           the server serves unchanged
+static/    the page itself: HTML, a style sheet and ES modules, which the file embeds and the
+           server serves unchanged
 """

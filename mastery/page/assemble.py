@@ -1,7 +1,7 @@
 """Write the page as one file that works offline and can be mailed.
 
-It embeds everything: the scripts (with Plotly), the style sheet, and the compressed data. Its
-Content-Security-Policy allows only these scripts, by their hashes, and loads nothing else.
+It embeds everything: Plotly, the modules as one script, the style sheet, and the compressed data.
+Its Content-Security-Policy allows only these scripts, by their hashes, and loads nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,8 @@ from mastery.checkpoint import replace_file
 from mastery.errors import MasteryError
 from mastery.page.clips import Clips
 from mastery.page.data import Entry, index, to_json
+from mastery.page.files import LOADED, one_script, static
 from mastery.page.places import Problem
-
-
-def static(name: str) -> str:
-    """Read one of the page's static files."""
-    return (files("mastery.page") / "static" / name).read_text(encoding="utf-8")
-
-
-def parts() -> list[str]:
-    """The names of the files that page.html loads."""
-    return [a or b for a, b in _LOADED.findall(static("page.html"))]
 
 
 def write(
@@ -58,39 +48,40 @@ def write(
     replace_file(path, (part.encode() for part in _assembled(title, data)))
 
 
-_LOADED = re.compile(r'<link rel="stylesheet" href="([\w.-]+)">|<script src="([\w.-]+)"></script>')
-
-
 def _assembled(title: str, data: Sequence[str]) -> Iterator[str]:
     page = static("page.html").replace("<title>mastery</title>", f"<title>{escape(title)}</title>")
-    inside = {name: static(name).replace("\r\n", "\n") for name in parts()}
+    inside: dict[str, list[str]] = {"style": [], "script": []}
+
+    def inlined(loaded: re.Match[str]) -> str:
+        name = loaded["style"] or loaded["script"] or loaded["module"]
+        tag, kind = "style" if loaded["style"] else "script", ""
+        text = static(name)
+        if loaded["module"]:
+            text, kind = one_script(name), ' type="module"'
+        inside[tag].append(_closed(name, text))
+        return f"<{tag}{kind}>{inside[tag][-1]}</{tag}>"
+
+    head, body = (LOADED.sub(inlined, text) for text in page.split("<!-- data -->"))
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src {_hashes(inside, '.css')}; script-src {_hashes(inside, '.js')}"
+        f"style-src {_hashes(inside['style'])}; script-src {_hashes(inside['script'])}"
     )
-    head, body = page.replace(
-        "<head>", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}">', 1
-    ).split("<!-- data -->")
-
-    def inlined(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
-        kind = "style" if name.endswith(".css") else "script"
-        return f"<{kind}>{inside[name]}</{kind}>"
-
-    yield _LOADED.sub(inlined, head)
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    yield head.replace("<head>", f"<head>\n{meta}", 1)
     yield from data
-    yield _LOADED.sub(inlined, body)
+    yield body
 
 
-def _hashes(inside: Mapping[str, str], kind: str) -> str:
-    for name, text in inside.items():
-        if "</script" in text.lower() or "</style" in text.lower():
-            raise MasteryError(f"{name} cannot be put into a page: it would end there")
-    return " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-        for name, text in inside.items()
-        if name.endswith(kind)
-    )
+def _closed(name: str, text: str) -> str:
+    """The text as a browser reads it inside an element, which it must not end."""
+    if "</script" in text.lower() or "</style" in text.lower():
+        raise MasteryError(f"{name} cannot be put into a page: it would end there")
+    return text.replace("\r\n", "\n")
+
+
+def _hashes(inside: Sequence[str]) -> str:
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inside]
+    return " ".join(f"'sha256-{text}'" for text in hashes)
 
 
 def _block(name: str, text: str) -> str:

@@ -25,8 +25,8 @@ from urllib.parse import parse_qs
 
 from mastery.errors import MasteryError
 from mastery.page import data
-from mastery.page.assemble import parts, static
 from mastery.page.clips import make_clip
+from mastery.page.files import parts, static
 from mastery.page.places import Place, Problem, find_places
 from mastery.rundir.database import is_training
 

@@ -139,11 +139,26 @@ def percent(x):
 
 
 def until(page, condition, timeout=5000):
-    """(Playwright's own way to wait needs `eval`, which the page's policy forbids.)"""
+    """Wait for a condition, in which `$` finds an element by its id.
+
+    (Playwright's own way to wait needs `eval`, which the page's policy forbids.)
+    """
     end = time.monotonic() + timeout / 1000
-    while not page.evaluate(f"Boolean({condition})"):
+    while not page.evaluate(f"(($) => Boolean({condition}))((id) => document.getElementById(id))"):
         assert time.monotonic() < end, condition
         page.wait_for_timeout(20)
+
+
+def see_all(page):
+    """Parts are drawn when they come into sight: make the window so high that all are."""
+    page.set_viewport_size({"width": page.viewport_size["width"], "height": 12_000})
+    until(page, "[...document.querySelectorAll('.chart')].every((chart) => chart.data)")
+    until(page, "$('comparison-table').firstChild")
+
+
+def curves(page):
+    """The curves of the first job, as a page of `mastery watch` has them."""
+    return page.evaluate("import('/model.js').then(({ page }) => [...page.curves.values()][0])")
 
 
 def slide(page, point):
@@ -233,8 +248,8 @@ def test_hovering_tells_equation_1(report, job, visit):
         "mr:successors=0,unlearned=0,distribution=gamax",
     ],
 )
-def test_equations_1_to_3_are_those_of_the_package(report, visit, name):
-    page, random = visit(report), np.random.default_rng(3)
+def test_equations_1_to_3_are_those_of_the_package(watched, visit, name):
+    page, random = visit(watched), np.random.default_rng(3)
     curriculum = Curriculum.load("obstructed-maze-full")
     recipe = Recipe.parse(name)
     program = recipe.build(curriculum)
@@ -243,7 +258,10 @@ def test_equations_1_to_3_are_those_of_the_package(report, visit, name):
     for _ in range(5):
         mastery, beta = random.uniform(size=9), random.normal(size=9)
         found = page.evaluate(
-            "([p, c, m, b]) => factors(p, orderOf(c), m, b)",
+            """async ([program, curriculum, mastery, beta]) => {
+                const { factors, orderOf } = await import('/equations.js');
+                return factors(program, orderOf(curriculum), mastery, beta);
+            }""",
             [given,
              {"tasks": list(curriculum.names), "edges": curriculum.edges.tolist()},
              mastery.tolist(), beta.tolist()],
@@ -258,12 +276,14 @@ def test_equations_1_to_3_are_those_of_the_package(report, visit, name):
 
 def test_the_curves_are_medians_and_quartiles_over_the_seeds_that_are_chosen(address, job, visit):
     page = visit(address)
+    see_all(page)
     page.uncheck("#smooth")
+    curve = page.locator("#curve")
 
     def shown(task):
-        page.evaluate("task => { focusTask(task); drawAllParts(); }", task)
-        return page.evaluate(
-            "$('curve').data.filter((t) => t.name).map((t) => [t.name, t.x, t.y, t.customdata])"
+        node(page, task).click()
+        return curve.evaluate(
+            "({ data }) => data.filter((t) => t.name).map((t) => [t.name, t.x, t.y, t.customdata])"
         )
 
     for task in (0, 2):
@@ -287,17 +307,18 @@ def test_the_curves_are_medians_and_quartiles_over_the_seeds_that_are_chosen(add
         ).fetchall()
     assert x == [96, 192, 288, 384]
     assert y == pytest.approx(np.median(np.array(rows).reshape(4, 2), axis=1), abs=1e-3)
-    assert page.evaluate("$('curve')._fullLayout.xaxis.type") == "linear"
+    assert curve.evaluate("(x) => x._fullLayout.xaxis.type") == "linear"
     page.check("#log")
-    assert page.evaluate("$('curve')._fullLayout.xaxis.type") == "log"
+    assert curve.evaluate("(x) => x._fullLayout.xaxis.type") == "log"
 
 
-def test_a_smooth_curve_is_the_mean_of_the_last_five_points(report, visit):
-    page = visit(report)
-    assert page.evaluate("smoothed([1, null, 0, 0.5, 0.5, 0.5, 2])") == pytest.approx(
+def test_a_smooth_curve_is_the_mean_of_the_last_five_points(watched, visit):
+    page = visit(watched)
+    smoothed = "(points) => import('/model.js').then((model) => model.smoothed(points))"
+    assert page.evaluate(smoothed, [1, None, 0, 0.5, 0.5, 0.5, 2]) == pytest.approx(
         [1, None, 2 / 3, 2.5 / 4, 3 / 5, 2.5 / 5, 3.5 / 5]
     )
-    assert page.evaluate("smoothed([null, null, 3])") == [None, None, 3]
+    assert page.evaluate(smoothed, [None, None, 3]) == [None, None, 3]
 
 
 def test_hovering_over_a_curve_shows_values(report, visit):
@@ -340,7 +361,7 @@ def test_everything_can_be_reached_by_the_tab_key(report, visit):
 
 def test_where_training_went(report, job, visit):
     page = visit(report)
-    page.evaluate("drawAllParts()")
+    see_all(page)
     left, right = page.evaluate(
         "[...document.querySelectorAll('[data-series=mr] .chart')]"
         ".map((chart) => chart.data.map((trace) => trace.y))"
@@ -372,7 +393,7 @@ def scores(job, program):
 
 def test_the_comparison_is_that_of_the_packages_statistics(address, job, visit):
     page = visit(address)
-    page.evaluate("drawAllParts()")
+    see_all(page)
     cells = page.locator("#comparison tr[data-series='uniform'] > *")
     numbers = lambda i: [float(x) for x in re.findall(r"\d+\.\d+", cells.nth(i).inner_text())]  # noqa: E731
     ours, theirs = scores(job, "uniform"), scores(job, "mr")
@@ -402,27 +423,31 @@ def test_the_comparison_is_that_of_the_packages_statistics(address, job, visit):
     )
 
 
-def test_the_statistics_are_those_of_the_package(report, visit):
-    page, random = visit(report), np.random.default_rng(5)
+def test_the_statistics_are_those_of_the_package(watched, visit):
+    page, random = visit(watched), np.random.default_rng(5)
+
+    def found_by(expression, given):
+        module = "const s = await import('/statistics.js')"
+        return page.evaluate(f"async (given) => {{ {module}; return {expression}; }}", given)
+
     for runs, tasks in ((10, 6), (3, 1), (5, 4)):
         ours, theirs = random.uniform(size=(2, runs, tasks)).round(1)
         for name, python, groups in (
             ("interquartileMean", interquartile_mean, [ours]),
             ("improvement", improvement, [ours, theirs]),
         ):
-            found = page.evaluate(
-                f"(groups) => interval({name}, groups)", [g.tolist() for g in groups]
-            )
+            found = found_by(f"s.interval(s.{name}, given)", [g.tolist() for g in groups])
             expected = interval(python, *groups)
             assert found["value"] == pytest.approx(expected.value)
             assert (found["low"], found["high"]) == pytest.approx(expected[1:], abs=0.05)
-    assert page.evaluate("[upperMedian([3, 1, 2, Infinity]), upperMedian([1, Infinity])]")[0] == 3
-    assert page.evaluate("quantiles([4, null, 0, 1], [0.25, 0.5, 1])") == [0.5, 1, 4]
+    assert found_by("s.upperMedian(given)", [3, 1, 2, np.inf]) == 3
+    assert found_by("s.upperMedian(given)", [1, np.inf]) == np.inf
+    assert found_by("s.quantiles(given, [0.25, 0.5, 1])", [4, None, 0, 1]) == [0.5, 1, 4]
 
 
 def test_the_table_is_sorted_by_its_heads_and_leads_to_the_runs(report, visit):
     page = visit(report)
-    page.evaluate("drawAllParts()")
+    see_all(page)
     rows = page.locator("#comparison tbody tr")
     head = page.locator("#comparison thead").get_by_role("button", name="program")
     head.click()
@@ -493,13 +518,13 @@ def test_names_with_html_in_them_are_text(tmp_path, visit, source):
 def look(page):
     assert page.text_content("#title") == "<script>alert(3)</script>"
     assert "<b>over</b>" in page.text_content("#headline")
-    page.evaluate("drawAllParts()")
+    see_all(page)
     for i, name in enumerate(NASTY):
         assert page.locator("#panels figcaption").nth(i).text_content() == name
         assert page.locator("#why-bars tbody th").nth(i).text_content() == name
         node(page, i).hover()
         assert page.locator("#tip strong").text_content() == name
-        page.evaluate("i => focusTask(i)", i)
+        node(page, i).click()
         assert page.text_content("#curves-focus") == name
     page.locator("#where .chart .nsewdrag").first.hover()
     page.wait_for_selector("#where .hoverlayer .legend")
@@ -522,7 +547,7 @@ def test_no_other_script_can_run(address, visit):
     }""")
     page.wait_for_timeout(100)
     assert page.evaluate("window.ran") is None
-    assert page.evaluate("getComputedStyle($('title')).color") != "rgb(1, 2, 3)"
+    assert page.locator("#title").evaluate("(x) => getComputedStyle(x).color") != "rgb(1, 2, 3)"
 
 
 def test_damaged_directories_are_told_and_the_rest_is_shown(tmp_path, job, visit):
@@ -556,7 +581,7 @@ def test_five_hundred_tasks_do_not_kill_the_page(tmp_path, visit):
     write_report([tmp_path / "many"], tmp_path / "page.html")
     began = time.monotonic()
     page = visit((tmp_path / "page.html").as_uri())
-    page.evaluate("drawAllParts()")
+    see_all(page)
     assert time.monotonic() - began < 10
     assert "The first 200 of 500 tasks are shown" in page.text_content("#problems")
     assert "first 24 of 200 tasks" in page.text_content("#curves-text")
@@ -569,16 +594,17 @@ def test_five_hundred_tasks_do_not_kill_the_page(tmp_path, visit):
 @pytest.mark.parametrize("width", [1280, 400])
 def test_wide_and_narrow_light_and_dark(report, visit, width, dark, request):
     page = visit(report, width, dark)
-    page.evaluate("drawAllParts()")
+    see_all(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     back = lambda: page.evaluate("getComputedStyle(document.body).backgroundColor")  # noqa: E731
-    own, ink = back(), page.evaluate("$('curve').layout.font.color")
+    ink = lambda: page.locator("#curve").evaluate("(x) => x.layout.font.color")  # noqa: E731
+    own, first = back(), ink()
     assert (sum(map(int, re.findall(r"\d+", own)[:3])) < 200) == dark
     page.get_by_role("button", name="Light or dark").click()
     assert back() != own
-    page.evaluate("drawAllParts()")
-    assert page.evaluate("$('curve').layout.font.color") != ink
+    assert ink() != first
     if keep := os.environ.get("MASTERY_SHOTS"):
+        page.set_viewport_size({"width": width, "height": 900})
         page.screenshot(path=Path(keep) / f"{request.node.name}.png", full_page=True)
 
 
@@ -602,7 +628,7 @@ def test_the_full_paper_is_small_and_soon_there(tmp_path, visit):
     assert min(took) <= 2000
     page.select_option("#group", label="key-corridor (17 jobs)")
     until(page, "$('title').textContent === 'key-corridor'")
-    page.evaluate("drawAllParts()")
+    see_all(page)
     assert page.locator("#comparison tr[data-series]").count() == 5  # the paper's four, and uniform
     page.locator("label.chip", has_text="ablation").click()  # 17 programs more
     until(page, "document.querySelectorAll('#program-tabs button').length === 22")
@@ -614,10 +640,11 @@ def test_a_job_of_a_hundred_runs_stays_responsive(tmp_path, visit):
     write_job(tmp_path / "large", the_job, points=500)
     write_report([tmp_path / "large"], tmp_path / "page.html")
     page = visit((tmp_path / "page.html").as_uri())
-    page.evaluate("drawAllParts()")
+    see_all(page)
     took = page.evaluate("""() => [0, 50, 90].map((point) => {
-        const began = performance.now();
-        goTo(point);
+        const slider = document.getElementById('time'), began = performance.now();
+        slider.value = point;
+        slider.dispatchEvent(new Event('input'));
         return performance.now() - began;
     })""")
     assert min(took) < 100
@@ -652,7 +679,7 @@ def test_a_live_run_adds_points_within_two_seconds(tmp_path, visit):
             page.wait_for_selector("#graph .node", timeout=90_000)
             for _ in range(4):
                 number = len(committed) + 1
-                until(page, f"[...page.curves.values()][0].frames.length >= {number}")
+                until(page, f"$('time').max >= {number - 1}")
                 assert time.monotonic() - committed[number - 1] < 2
             assert page.text_content("#live") == "live"
             assert "training" in page.text_content("#runs-table")
@@ -677,7 +704,7 @@ def test_a_point_is_on_the_page_within_two_seconds_of_its_commit(tmp_path, visit
             began = time.monotonic()
             until(page, f"$('now').textContent.startsWith('{16 * point} of')", timeout=5000)
             assert time.monotonic() - began < 2
-        m = page.evaluate("[...page.curves.values()][0].mastery[1][2]")
+        m = curves(page)["mastery"][1][2]
         with sqlite3.connect(f"file:{tmp_path}/job/run.db?mode=ro", uri=True) as db:
             rows = db.execute(
                 "SELECT mastery FROM training WHERE run = 1 AND task = 2 ORDER BY step"
@@ -695,8 +722,8 @@ def test_a_job_that_takes_the_place_of_another_is_not_mixed_with_it(tmp_path, vi
             db.execute("UPDATE job SET created = '2001-01-01 00:00:00 UTC'")
         (tmp_path / "job").rename(tmp_path / "old")
         (tmp_path / "other").rename(tmp_path / "job")
-        until(page, "[...page.curves.values()][0].frames.length === 9", timeout=5000)
-        assert page.evaluate("[...page.curves.values()][0].mastery[1][2]") == [0.125] * 9
+        until(page, "$('time').max === '8'", timeout=5000)
+        assert curves(page)["mastery"][1][2] == [0.125] * 9
 
 
 def test_when_the_server_ends_the_page_says_so(job, visit):

@@ -1,17 +1,24 @@
 // The programs side by side: how fast each task was mastered, how good they are, and how sure that
 // is.
-'use strict';
 
-const MOST_COLUMNS = 40;
+import { options, rebuild, sample } from './controls.js';
+import { $, make } from './elements.js';
+import {
+  curriculum, firstOf, lastKnown, mean, page, scoreName, series, SMOOTH, unit, weights,
+} from './model.js';
+import { firstTime, improvement, interquartileMean, interval, upperMedian } from './statistics.js';
+import { count, digits, short } from './text.js';
+
+const MOST_COLUMNS = 40;  // tasks
 const THRESHOLDS = [0.5, 0.7, 0.8, 0.9, 0.95];
 
 // What a run's score may be.
 function scoreKinds(shown) {
   const kinds = [['area', 'area under the training curve'], ['training', 'training, at the end']];
   for (const policy of ['sampled', 'greedy']) {
-    if (shown.every((s) => s.curves.evaluations[policy])) {
-      kinds.push([policy, score() === 'accuracy' ? 'last validation' : `last evaluation, ${policy}`]);
-    }
+    if (!shown.every((s) => s.curves.evaluations[policy])) continue;
+    const text = scoreName() === 'accuracy' ? 'last validation' : `last evaluation, ${policy}`;
+    kinds.push([policy, text]);
   }
   return kinds;
 }
@@ -24,27 +31,29 @@ function alike() {
 
 // By run and task. Where tasks count differently, 0 is the curriculum's minimum and 1 its maximum.
 function scoreTable(s, kind) {
-  const { minimum, maximum } = curriculum(), same = alike();
-  const normal = (x, task) => (same ? x ?? minimum[task] : ((x ?? minimum[task]) - minimum[task]) / (maximum[task] - minimum[task]));
-  return s.runs.map((run) => minimum.map((_, task) => {
-    if (kind === 'area') {
-      const known = lastKnown(s.curves.returns[run][task]), each = weights(s.curves.frames);
-      return known.reduce((sum, x, i) => sum + each[i] * normal(x, task), 0);
+  const { minimum, maximum } = curriculum(), same = alike(), each = weights(s.curves.frames);
+  const ofTask = (run, task) => {
+    const low = minimum[task], high = maximum[task];
+    const normal = (x) => (same ? x ?? low : ((x ?? low) - low) / (high - low));
+    if (kind !== 'area' && kind !== 'training') {
+      return normal(s.curves.evaluations[kind].returns[run][task].at(-1));
     }
-    if (kind === 'training') {
-      return normal(mean(lastKnown(s.curves.returns[run][task]).slice(-SMOOTH).map((x) => x ?? minimum[task])), task);
-    }
-    return normal(s.curves.evaluations[kind].returns[run][task].at(-1), task);
-  }));
+    const known = lastKnown(s.curves.returns[run][task]);
+    return kind === 'area'
+      ? known.reduce((sum, x, i) => sum + each[i] * normal(x), 0)
+      : normal(mean(known.slice(-SMOOTH).map((x) => x ?? low)));
+  };
+  return s.runs.map((run) => minimum.map((_, task) => ofTask(run, task)));
 }
 
 // By run and task: frames until it was mastered.
 function timesToMaster(s) {
-  return s.runs.map((run) => s.curves.mastery[run].map((points) => firstTime(s.curves.frames, points, page.threshold)));
+  const { frames, mastery } = s.curves;
+  return s.runs.map((run) => (
+    mastery[run].map((points) => firstTime(frames, points, page.threshold))));
 }
 
-function compared(shown) {
-  const kinds = scoreKinds(shown);
+function compared(shown, kinds) {
   if (!kinds.some(([kind]) => kind === page.score)) page.score = kinds[0][0];
   const reference = shown.find((s) => s.key === page.against) ?? firstOf(shown);
   page.against = reference.key;
@@ -61,38 +70,79 @@ function compared(shown) {
   });
 }
 
-function drawComparison() {
-  const shown = series(), rows = compared(shown);
-  options($('score'), scoreKinds(shown), page.score);
+export function drawComparison() {
+  const shown = series(), kinds = scoreKinds(shown), rows = compared(shown, kinds);
+  options($('score'), kinds, page.score);
   options($('against'), shown.map((s) => [s.key, s.name]), page.against);
-  options($('threshold'), THRESHOLDS.map((x) => [String(x), `M ≥ ${x}`]), String(page.threshold));
-  const tasks = curriculum().tasks.slice(0, MOST_COLUMNS);
-  const columns = [
+  const thresholds = THRESHOLDS.map((x) => [String(x), `M ≥ ${x}`]);
+  options($('threshold'), thresholds, String(page.threshold));
+  const { tasks } = curriculum(), some = tasks.slice(0, MOST_COLUMNS);
+  drawTable(rows, tableColumns(rows, some), some.length);
+  $('comparison-text').textContent = comparisonText(rows, tasks.length);
+}
+
+// Of each: its head, by what rows are sorted, and what is in its cells.
+function tableColumns(rows, tasks) {
+  const against = rows.find(({ s }) => s.key === page.against).s.name;
+  const solved = rows.some((row) => row.solved);
+  const times = (key, head, of) => ({
+    key, head, value: (row) => upperMedian(of(row)), cell: (row) => timeCell(row, of(row)),
+  });
+  return [
     { key: 'program', head: 'program', value: (row) => row.s.name, cell: programCell },
-    { key: 'iqm', head: 'score, IQM', value: (row) => -row.iqm.value, cell: (row) => estimate(row.iqm) },
-    { key: 'better', head: 'P(better)', note: `than ${shown.find((s) => s.key === page.against).name}`, value: (row) => -(row.better?.value ?? 0.5), cell: (row) => (row.better ? estimate(row.better) : ['–']) },
-    ...(rows.some((row) => row.solved) ? [{ key: 'solved', head: 'all learned', value: (row) => upperMedian(row.solved), cell: (row) => time(row, row.solved) }] : []),
-    { key: 'all', head: 'all tasks', value: (row) => upperMedian(row.all), cell: (row) => time(row, row.all) },
-    ...tasks.map((name, task) => ({ key: `task ${task}`, head: name, value: (row) => upperMedian(row.times.map((run) => run[task])), cell: (row) => time(row, row.times.map((run) => run[task])) })),
+    {
+      key: 'iqm', head: 'score, IQM',
+      value: (row) => -row.iqm.value, cell: (row) => estimate(row.iqm),
+    },
+    {
+      key: 'better', head: 'P(better)', note: `than ${against}`,
+      value: (row) => -(row.better?.value ?? 0.5),
+      cell: (row) => (row.better ? estimate(row.better) : ['–']),
+    },
+    ...(solved ? [times('solved', 'all learned', (row) => row.solved)] : []),
+    times('all', 'all tasks', (row) => row.all),
+    ...tasks.map((name, task) => (
+      times(`task ${task}`, name, (row) => row.times.map((run) => run[task])))),
   ];
-  const sorted = sortedRows(rows, columns);
-  const heads = columns.map(({ key, head, note }) => make('th', {
+}
+
+function drawTable(rows, columns, tasks) {
+  const key = [
+    columns.map(({ head, note }) => [head, note]), page.sort, page.threshold,
+    rows.map(({ s, iqm, better, times, solved }) => [s.key, s.runs, iqm, better, times, solved]),
+  ];
+  rebuild($('comparison-table'), key, () => {
+    const above = make('tr', { class: 'group' },
+      make('th', { colspan: columns.length - tasks - 1 }),
+      make('th', { colspan: tasks + 1 }, `${unit()} until M ≥ ${page.threshold}, median`));
+    const heads = make('tr', {}, ...columns.map(tableHead));
+    const body = sortedRows(rows, columns).map((row) => tableRow(row, columns));
+    return [make('table', {}, make('thead', {}, above, heads), make('tbody', {}, ...body))];
+  });
+}
+
+// A head sorts by its column, and if the rows are already sorted so, the other way round.
+function tableHead({ key, head, note }) {
+  const { column, down } = page.sort, sorted = column === key;
+  const click = () => {
+    page.sort = { column: key, down: sorted ? !down : true };
+    drawComparison();
+  };
+  const arrow = make('span', { class: 'arrow', 'aria-hidden': 'true' },
+    !sorted ? '' : down ? ' ↑' : ' ↓');
+  return make('th', {
     scope: 'col', class: key === 'program' ? 'left' : null,
-    'aria-sort': page.sort.column !== key ? null : page.sort.down ? 'ascending' : 'descending',
-  }, make('button', {
-    type: 'button', class: 'plain', 'data-key': key,
-    on: { click: () => { page.sort = { column: key, down: page.sort.column === key ? !page.sort.down : true }; drawComparison(); } },
-  }, head, make('span', { class: 'arrow', 'aria-hidden': 'true' }, page.sort.column !== key ? '' : page.sort.down ? ' ↑' : ' ↓')), note ? make('small', {}, note) : null));
-  const group = make('tr', { class: 'group' }, make('th', { colspan: columns.length - tasks.length - 1 }), make('th', { colspan: tasks.length + 1 }, `${unit()} until M ≥ ${page.threshold}, median`));
-  rebuild($('comparison-table'), [columns.map(({ head, note }) => [head, note]), page.sort, page.threshold, rows.map(({ s, iqm, better, times, solved }) => [s.key, s.runs, iqm, better, times, solved])], () => [make('table', {}, make('thead', {}, group, make('tr', {}, ...heads)),
-    make('tbody', {}, ...sorted.map((row) => make('tr', { 'data-series': row.s.name }, ...columns.map(({ key, cell }) =>
-      make(key === 'program' ? 'th' : 'td', { scope: key === 'program' ? 'row' : null, class: key === 'program' ? 'left' : null }, ...cell(row)))))))]);
-  const n = curriculum().tasks.length;
-  $('comparison-text').textContent = `Score: the mean ${score()}${alike() ? '' : ', where 0 is a task’s minimum and 1 its maximum'}; its interquartile mean over runs and tasks, `
-    + 'with the 95 % interval of a bootstrap stratified by task. P: the probability that a run scores more than one of the other program. '
-    + '“>”: half of the runs or more had not mastered it by then; n of m: n runs of m had.'
-    + (rows.some((row) => row.solved) ? ' All learned: examples until 99 % of every task’s validation examples were right, three epochs running.' : '')
-    + (n > MOST_COLUMNS ? ` The first ${MOST_COLUMNS} of ${n} tasks.` : '');
+    'aria-sort': !sorted ? null : down ? 'ascending' : 'descending',
+  },
+  make('button', { type: 'button', class: 'plain', 'data-key': key, on: { click } }, head, arrow),
+  note ? make('small', {}, note) : null);
+}
+
+function tableRow(row, columns) {
+  return make('tr', { 'data-series': row.s.name }, ...columns.map(({ key, cell }) => (
+    key === 'program'
+      ? make('th', { scope: 'row', class: 'left' }, ...cell(row))
+      : make('td', {}, ...cell(row)))));
 }
 
 function sortedRows(rows, columns) {
@@ -103,12 +153,30 @@ function sortedRows(rows, columns) {
   return rows.slice().sort((a, b) => sign * order(column.value(a), column.value(b)));
 }
 
-const programCell = ({ s }) => [sample(s), s.name,
-  make('a', { href: `#job-${s.job.key}`, class: 'soft below', title: `seeds ${s.runs.map((run) => s.job.runs[run][1]).join(', ')}` }, count(s.runs.length, 'run'))];
-const estimate = ({ value, low, high }) => [digits(value), make('small', {}, `${digits(low)} … ${digits(high)}`)];
+function programCell({ s }) {
+  const seeds = s.runs.map((run) => s.job.runs[run][1]).join(', ');
+  const link = { href: `#job-${s.job.key}`, class: 'soft below', title: `seeds ${seeds}` };
+  return [sample(s), s.name, make('a', link, count(s.runs.length, 'run'))];
+}
 
-function time(row, times) {
+function estimate({ value, low, high }) {
+  return [digits(value), make('small', {}, `${digits(low)} … ${digits(high)}`)];
+}
+
+function timeCell(row, times) {
   const middle = upperMedian(times), done = times.filter(Number.isFinite).length;
   const text = Number.isFinite(middle) ? short(middle) : `> ${short(row.s.curves.frames.at(-1))}`;
-  return [text, done < times.length ? make('small', {}, `${done} of ${times.length}`) : null].filter(Boolean);
+  return done < times.length ? [text, make('small', {}, `${done} of ${times.length}`)] : [text];
+}
+
+function comparisonText(rows, tasks) {
+  const range = alike() ? '' : ', where 0 is a task’s minimum and 1 its maximum';
+  const learned = rows.some((row) => row.solved)
+    ? ' All learned: examples until 99 % of every task’s validation examples were right, '
+      + 'three epochs running.' : '';
+  const some = tasks > MOST_COLUMNS ? ` The first ${MOST_COLUMNS} of ${tasks} tasks.` : '';
+  return `Score: the mean ${scoreName()}${range}; its interquartile mean over runs and tasks, `
+    + 'with the 95 % interval of a bootstrap stratified by task. P: the probability that a run '
+    + 'scores more than one of the other program. “>”: half of the runs or more had not '
+    + `mastered it by then; n of m: n runs of m had.${learned}${some}`;
 }

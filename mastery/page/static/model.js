@@ -1,15 +1,17 @@
 // What is shown: of all jobs those with one curriculum, of those some programs and seeds, one of
 // them and a task in focus, and a time. Everything on the page is drawn from `page`.
-'use strict';
 
+import { factors, learnability, meanFactors } from './equations.js';
+
+export const KINDS = ['mastered', 'learnable', 'not yet learnable'];
+export const LEARNABLE = 0.5;  // the mastery of all ancestors from which a task is learnable
+export const SMOOTH = 5;  // points over which returns in training are averaged
 const MOST_SERIES = 8;  // that are shown at first
 const DASHES = ['solid', 'dash', 'dot', 'dashdot'];
-const KINDS = ['mastered', 'learnable', 'not yet learnable'];
-const LEARNABLE = 0.5;  // the mastery of all ancestors from which a task counts as learnable
-const SMOOTH = 5;  // points over which returns in training are averaged
 
-const page = {
+export const page = {
   index: null, source: null,
+  trouble: '',  // why the curves of a job could not be read
   curves: new Map(),  // by the job's key
   group: '',  // the curriculum in focus
   jobs: new Set(), hidden: new Set(), seeds: new Set(),  // chosen jobs; series and seeds left out
@@ -22,7 +24,8 @@ const page = {
 
 const groupOf = (job) => `${job.curriculum.fingerprint} ${job.unit}`;
 
-function groups() {
+// The jobs of each curriculum.
+export function jobGroups() {
   const found = new Map();
   for (const job of page.index.jobs) {
     if (!found.has(groupOf(job))) found.set(groupOf(job), []);
@@ -32,60 +35,67 @@ function groups() {
 }
 
 // The jobs of the curriculum in focus.
-function groupJobs() {
-  return groups().get(page.group) ?? [];
+export function groupJobs() {
+  return jobGroups().get(page.group) ?? [];
 }
 
-function chosenJobs() {
-  return groupJobs().filter((job) => page.jobs.has(job.key) && page.curves.has(job.key));
+// Those of them that are chosen.
+export function chosenJobs() {
+  return groupJobs().filter((job) => page.jobs.has(job.key));
 }
 
-function chooseGroup(group) {
+export function chooseGroup(group) {
   page.group = group;
   page.task = null;
   page.jobs = new Set();
-  let count = 0;
+  let programs = 0;
   for (const job of groupJobs()) {
-    count += job.programs.length;
-    if (page.jobs.size === 0 || count <= MOST_SERIES) page.jobs.add(job.key);
+    programs += job.programs.length;
+    if (page.jobs.size === 0 || programs <= MOST_SERIES) page.jobs.add(job.key);
   }
   page.hidden = new Set();
   page.seeds = new Set();
 }
 
 // Every program of every chosen job: its runs, and how it is drawn.
-function allSeries() {
-  const jobs = groupJobs(), found = [];
-  const labels = jobs.filter((job) => page.jobs.has(job.key)).flatMap((job) => job.programs.map((p) => p.label));
-  const several = new Set(labels.filter((label, i) => labels.indexOf(label) !== i));  // in some jobs
-  const colour = programColours(jobs);
-  jobs.forEach((job, number) => {
-    if (!page.jobs.has(job.key) || !page.curves.has(job.key)) return;
-    job.programs.forEach((program, i) => {
-      found.push({
-        key: `${job.key} ${program.label}`, job, program, curves: page.curves.get(job.key),
-        name: several.has(program.label) ? `${program.label} · ${job.name}` : program.label,
-        colour: colour.get(program.label)[0],
-        dash: DASHES[(colour.get(program.label)[1] + number) % DASHES.length],
-        runs: job.runs.flatMap(([own, seed], run) => (own === i && !page.seeds.has(seed) ? [run] : [])),
-      });
+export function allSeries() {
+  // programs of several jobs have the job's name after their own
+  const labels = chosenJobs().flatMap((job) => job.programs.map((program) => program.label));
+  const several = new Set(labels.filter((label, i) => labels.indexOf(label) !== i));
+  const jobs = groupJobs(), colours = programColours(jobs);
+  return jobs.flatMap((job, number) => {
+    if (!page.jobs.has(job.key) || !page.curves.has(job.key)) return [];
+    return job.programs.map((program, i) => {
+      const { label } = program, [colour, dash] = colours.get(label);
+      return {
+        key: `${job.key} ${label}`, job, program, curves: page.curves.get(job.key),
+        name: several.has(label) ? `${label} · ${job.name}` : label,
+        colour, dash: DASHES[(dash + number) % DASHES.length],
+        runs: chosenRuns(job, i),
+      };
     });
   });
-  return found;
+}
+
+// The runs of a job's program, without those of seeds that are left out.
+function chosenRuns(job, program) {
+  return job.runs.flatMap(([own, seed], run) => (
+    own === program && !page.seeds.has(seed) ? [run] : []));
 }
 
 // Those that are shown.
-function series() {
-  return allSeries().filter((s) => !page.hidden.has(s.key) && s.runs.length && s.curves.frames.length);
+export function series() {
+  return allSeries().filter((s) => (
+    !page.hidden.has(s.key) && s.runs.length && s.curves.frames.length));
 }
 
 // The series in focus; at first one that knows equation 1, if there is one.
-function focus() {
+export function focus() {
   const shown = series();
   return shown.find((s) => s.key === page.program) ?? firstOf(shown);
 }
 
-function firstOf(shown) {
+export function firstOf(shown) {
   return shown.find((s) => s.program.attention === 'mastering-rate') ?? shown[0];
 }
 
@@ -104,9 +114,15 @@ function programColours(jobs) {
   }));
 }
 
-const curriculum = () => groupJobs()[0].curriculum;
-const unit = () => groupJobs()[0].unit;
-const score = () => groupJobs()[0].score;
+export const curriculum = () => groupJobs()[0].curriculum;
+export const unit = () => groupJobs()[0].unit;
+export const scoreName = () => groupJobs()[0].score;
+
+// The number of the point at the page's time, of the series in focus.
+export function currentPoint() {
+  const { frames } = focus().curves;
+  return page.frames === Infinity ? frames.length - 1 : pointAt(frames, page.frames);
+}
 
 // The last point up to a time.
 function pointAt(frames, time) {
@@ -119,12 +135,13 @@ function pointAt(frames, time) {
 }
 
 // One number for each task at a time, the mean over the runs of a series.
-function meanAt(s, metric, point) {
-  return curriculum().tasks.map((_, task) => mean(s.runs.map((run) => s.curves[metric][run][task][point])));
+export function meanAt(s, metric, point) {
+  const known = s.curves[metric];
+  return curriculum().tasks.map((_, task) => mean(s.runs.map((run) => known[run][task][point])));
 }
 
 // The factors of each task's attention at a point: the mean over the runs of a series.
-function factorsAt(s, order, point) {
+export function factorsAt(s, order, point) {
   const at = (metric, run) => s.curves[metric][run].map((points) => points[point]);
   return meanFactors(s.runs.map((run) => {
     const beta = s.curves.progress ? at('progress', run) : null;
@@ -133,31 +150,34 @@ function factorsAt(s, order, point) {
 }
 
 // The scores of a task, or their mean over all tasks, of each run: by what is measured.
-function scores(s, task) {
-  const given = page.what === 'training' ? s.curves.returns : s.curves.evaluations[page.what]?.returns;
-  if (!given) return { frames: [], values: [] };
-  const frames = page.what === 'training' ? s.curves.frames : s.curves.evaluations[page.what].frames;
-  const steady = page.what === 'training' && page.smooth ? smoothed : (points) => points;
-  const values = s.runs.map((run) => {
-    if (task !== null) return steady(given[run][task]);
-    // a task that was not played lately counts with what it was last
-    const each = given[run].map((points) => steady(lastKnown(points)));
-    return frames.map((_, i) => {
-      const now = each.map((points) => points[i]);
-      return now.includes(null) ? null : mean(now);
-    });
-  });
+export function scoreCurves(s, task) {
+  const training = page.what === 'training';
+  const measured = training ? s.curves : s.curves.evaluations[page.what];
+  if (!measured?.returns) return { frames: [], values: [] };
+  const { frames, returns } = measured;
+  const steady = training && page.smooth ? smoothed : (points) => points;
+  const values = s.runs.map((run) => (
+    task === null ? meanOfTasks(returns[run], steady) : steady(returns[run][task])));
   return { frames, values };
 }
 
+// A task that was not played lately counts with what it was last.
+function meanOfTasks(tasks, steady) {
+  const each = tasks.map((points) => steady(lastKnown(points)));
+  return each[0].map((_, i) => {
+    const now = each.map((points) => points[i]);
+    return now.includes(null) ? null : mean(now);
+  });
+}
+
 // Where no episode ended since the last point, as it was last; null before the first.
-function lastKnown(points) {
+export function lastKnown(points) {
   let last = null;
   return points.map((x) => (last = x ?? last));
 }
 
 // The mean over the last few points; where nothing is known now there is a gap.
-function smoothed(points) {
+export function smoothed(points) {
   const known = lastKnown(points);
   return known.map((x, i) => {
     if (x === null || points[i] === null) return null;
@@ -165,7 +185,7 @@ function smoothed(points) {
   });
 }
 
-function mean(values) {
+export function mean(values) {
   let sum = 0;
   for (const x of values) sum += x;
   return sum / values.length;
@@ -173,11 +193,11 @@ function mean(values) {
 
 // By point: the share of training on tasks that were mastered, learnable, or not yet learnable when
 // it was given; the mean over runs.
-function kindsOf(s, order) {
+export function kindsOf(s, order) {
   const points = s.curves.frames.length;
   const found = KINDS.map(() => new Array(points).fill(0));
   for (const run of s.runs) {
-    const { share, mastery } = { share: s.curves.share[run], mastery: s.curves.mastery[run] };
+    const share = s.curves.share[run], mastery = s.curves.mastery[run];
     for (let i = 0; i < points; i++) {
       const before = mastery.map((of) => (i ? of[i - 1] : 0));
       const anc = learnability(order, before);
@@ -191,7 +211,7 @@ function kindsOf(s, order) {
 }
 
 // How long each point is, as a share of all.
-function weights(frames) {
+export function weights(frames) {
   const all = frames[frames.length - 1];
   return frames.map((x, i) => (x - (i ? frames[i - 1] : 0)) / all);
 }

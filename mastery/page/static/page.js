@@ -1,5 +1,21 @@
 // The page: from the data to the parts, the time they share, and what is new while runs train.
-'use strict';
+
+import { actions } from './actions.js';
+import { drawAllParts, lazily, moveCursors, redrawParts } from './charts.js';
+import { theme } from './colours.js';
+import { drawComparison } from './comparison.js';
+import { sample, tabs } from './controls.js';
+import { drawCurves } from './curves.js';
+import { $ } from './elements.js';
+import { drawGraph } from './graph.js';
+import {
+  chooseGroup, chosenJobs, currentPoint, focus, jobGroups, page, series, unit,
+} from './model.js';
+import { drawAges, drawChoose, drawDetails, drawHead, drawProblems, drawRuns } from './runs.js';
+import { chooseSource } from './source.js';
+import { short } from './text.js';
+import { drawWhere } from './where.js';
+import { drawWhy } from './why.js';
 
 const EVERY = 1000;  // milliseconds between two looks for something new
 const SHARE = 12;  // a page that draws for so long waits that many times as long
@@ -8,22 +24,26 @@ const LONG = 14000;  // milliseconds in which the whole training is played back
 const transport = { playing: 0, drawn: 0 };
 
 async function begin() {
+  Object.assign(actions, { draw, readAndDraw, changeGroup, focusTask });
   page.source = chooseSource();
   page.index = await page.source.index();
   setTheme();
   listen();
-  if (page.index.jobs.length) chooseGroup([...groups().keys()][0]);
-  await readCurves();
-  draw();
+  if (page.index.jobs.length) chooseFirstGroup();
+  await readAndDraw();
   document.querySelector('main').setAttribute('aria-busy', 'false');
   performance.mark('interactive');
   if (page.index.live) follow();
 }
 
+function chooseFirstGroup() {
+  chooseGroup([...jobGroups().keys()][0]);
+}
+
 // The curves of the chosen jobs, as far as they are not here yet.
 async function readCurves() {
   page.trouble = '';
-  await Promise.all(groupJobs().filter((job) => page.jobs.has(job.key)).map(async (job) => {
+  await Promise.all(chosenJobs().map(async (job) => {
     let had = page.curves.get(job.key);
     if (had && had.version === job.version) return;
     if (had && had.created !== job.created) had = null;  // another job, in a directory of that name
@@ -36,28 +56,38 @@ async function readCurves() {
   }));
 }
 
+async function readAndDraw() {
+  await readCurves();
+  draw();
+}
+
 function draw() {
-  const any = series().length > 0;
-  for (const part of document.querySelectorAll('main > section, main > .pair')) part.hidden = !any && part.id !== 'runs' && part.id !== 'choose';
+  const shown = series(), any = shown.length > 0;
+  for (const part of document.querySelectorAll('main > section, main > .pair')) {
+    part.hidden = !any && part.id !== 'runs' && part.id !== 'choose';
+  }
   $('transport').hidden = !any;
   drawProblems();
   drawRuns();
   drawDetails();
-  if (!page.index.jobs.length) {
-    $('title').textContent = 'Nothing to see yet';
-    $('headline').textContent = page.index.live ? 'There is no training job here; it will be shown when it begins.' : '';
-    $('choose').hidden = true;
-    return;
-  }
+  if (!page.index.jobs.length) return drawNoJobs();
   drawHead();
   drawChoose();
-  if (!any) {
-    $('headline').textContent += ' · the curves begin when the first chunk of training is done';
-    return;
-  }
-  const shown = series();
+  if (any) drawShown(shown);
+  else $('headline').append(' · the curves begin when the first chunk of training is done');
+}
+
+function drawNoJobs() {
+  $('title').textContent = 'Nothing to see yet';
+  $('headline').textContent = page.index.live
+    ? 'There is no training job here; it will be shown when it begins.' : '';
+  $('choose').hidden = true;
+}
+
+function drawShown(shown) {
   page.program = focus().key;
-  tabs($('program-tabs'), shown.map((s) => ({ key: s.key, text: s.name, mark: sample(s) })), page.program, (key) => {
+  const items = shown.map((s) => ({ key: s.key, text: s.name, mark: sample(s) }));
+  tabs($('program-tabs'), items, page.program, (key) => {
     page.program = key;
     draw();
   });
@@ -80,11 +110,6 @@ function drawTime() {
   moveCursors();
 }
 
-function currentPoint() {
-  const { frames } = focus().curves;
-  return page.frames === Infinity ? frames.length - 1 : pointAt(frames, page.frames);
-}
-
 function goTo(point) {
   const { frames } = focus().curves;
   page.frames = point >= frames.length - 1 ? Infinity : frames[point];
@@ -101,8 +126,7 @@ async function changeGroup(group) {
   stop();
   page.frames = Infinity;
   chooseGroup(group);
-  await readCurves();
-  draw();
+  await readAndDraw();
 }
 
 function play() {
@@ -139,7 +163,7 @@ async function follow() {
     $('live').classList.remove('lost');
     if (found) {
       page.index = found;
-      if (!page.group && found.jobs.length) chooseGroup([...groups().keys()][0]);
+      if (!page.group && found.jobs.length) chooseFirstGroup();
       await readCurves();
       const began = performance.now();
       draw();
@@ -152,14 +176,7 @@ async function follow() {
 }
 
 function listen() {
-  $('time').addEventListener('input', (event) => { stop(); goTo(Number(event.target.value)); });
-  $('play').addEventListener('click', play);
-  $('log').addEventListener('change', (event) => { page.log = event.target.checked; drawCurves(); drawWhere(); });
-  $('smooth').addEventListener('change', (event) => { page.smooth = event.target.checked; drawCurves(); });
-  $('unfocus').addEventListener('click', () => focusTask(null));
-  for (const name of ['score', 'against']) $(name).addEventListener('change', (event) => { page[name] = event.target.value; drawComparison(); });
-  $('threshold').addEventListener('change', (event) => { page.threshold = Number(event.target.value); drawWhere(); drawComparison(); });
-  $('theme').addEventListener('click', () => setTheme(theme() === 'dark' ? 'light' : 'dark'));
+  listenToControls();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => setTheme());
   addEventListener('resize', () => { if (series().length) drawTime(); });
   addEventListener('beforeprint', () => printing(true));
@@ -170,12 +187,29 @@ function listen() {
   });
 }
 
+function listenToControls() {
+  const when = (id, event, f) => $(id).addEventListener(event, ({ target }) => f(target));
+  when('time', 'input', ({ value }) => { stop(); goTo(Number(value)); });
+  when('play', 'click', play);
+  when('log', 'change', ({ checked }) => { page.log = checked; drawCurves(); drawWhere(); });
+  when('smooth', 'change', ({ checked }) => { page.smooth = checked; drawCurves(); });
+  when('unfocus', 'click', () => focusTask(null));
+  when('score', 'change', ({ value }) => { page.score = value; drawComparison(); });
+  when('against', 'change', ({ value }) => { page.against = value; drawComparison(); });
+  when('threshold', 'change', ({ value }) => {
+    page.threshold = Number(value);
+    drawWhere();
+    drawComparison();
+  });
+  when('theme', 'click', () => setTheme(theme() === 'dark' ? 'light' : 'dark'));
+}
+
 // On paper everything is drawn, and as wide as the style sheet has it there.
 function printing(on) {
   document.documentElement.classList.toggle('printing', on);
   if (!page.group || !series().length) return;
   drawTime();
-  for (const element of parts.keys()) drawPart(element);
+  drawAllParts();
 }
 
 function openDetails() {
@@ -183,18 +217,11 @@ function openDetails() {
   if (part) part.open = true;
 }
 
-// Light or dark: as it was chosen here, or else as the system has it.
-function theme() {
-  const own = document.documentElement.dataset.theme;
-  return own || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
-}
-
+// Light or dark; if nothing is chosen, as it is.
 function setTheme(chosen) {
   if (chosen) document.documentElement.dataset.theme = chosen;
   $('theme').textContent = theme() === 'dark' ? '☀' : '☾';
-  scale = null;
   if (!page.group || !series().length) return;
-  graph.key = why.key = where.key = '';
   draw();
   redrawParts();
 }

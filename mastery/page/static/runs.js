@@ -1,103 +1,182 @@
 // What there is to choose from, how the jobs stand, and what could not be read.
-'use strict';
 
-function drawProblems() {
-  const found = page.index.problems.map(({ path, text }) => make('p', { class: 'problem' }, make('code', {}, path), ' ', text.replaceAll(`${path}/run.db`, 'its run.db').replaceAll(path, 'it')));
-  const notes = [...new Set(groupJobs().filter((job) => page.jobs.has(job.key)).flatMap((job) => job.notes))];
-  $('problems').replaceChildren(...found, ...(page.trouble ? [make('p', { class: 'problem' }, page.trouble)] : []),
-    ...notes.map((note) => make('p', { class: 'note' }, note)));
-}
+import { actions } from './actions.js';
+import { rebuild, sample } from './controls.js';
+import { $, make } from './elements.js';
+import {
+  allSeries, chosenJobs, curriculum, groupJobs, jobGroups, page, series, unit,
+} from './model.js';
+import { count, duration, short } from './text.js';
 
-function drawHead() {
-  const jobs = groupJobs(), training = jobs.filter((job) => job.state === 'training').length;
-  $('title').textContent = curriculum().name;
-  document.title = `Training ${curriculum().name}`;
-  const programs = new Set(jobs.flatMap((job) => job.programs.map((p) => p.label)));
-  const done = training ? (training === jobs.length ? 'training now' : `${training} training now`)
-    : jobs.length === 1 ? (jobs[0].ended ? `finished: ${jobs[0].ended}` : `stopped after ${short(jobs[0].frames)} of ${short(jobs[0].total)} ${unit()} a run`) : '';
-  $('headline').textContent = [count(curriculum().count, 'task'), count(programs.size, 'program'),
-    count(jobs.reduce((sum, job) => sum + job.runs.length, 0), 'run'), jobs.length > 1 ? count(jobs.length, 'job') : '', done].filter(Boolean).join(' · ');
-  $('live').hidden = !page.index.live;
-  $('footer').textContent = `mastery ${page.index.mastery}. Everything on this page is in ${page.index.live ? 'the run directories' : 'this file'}; nothing is loaded from elsewhere.`;
-}
-
-function drawChoose() {
-  const jobs = groupJobs(), all = allSeries();
-  const seeds = [...new Set(jobs.filter((job) => page.jobs.has(job.key)).flatMap((job) => job.runs.map(([, seed]) => seed)))].sort((a, b) => a - b);
-  const found = [...groups()].map(([key, own]) => [key, `${own[0].curriculum.name} (${count(own.length, 'job')})`]);
-  const key = [found, page.group, jobs.map((job) => [job.key, job.name]), [...page.jobs], all.map((s) => s.key), [...page.hidden], seeds, [...page.seeds]];
-  rebuild($('choose'), key, () => chooseParts(found, jobs, all, seeds));
-}
-
-function chooseParts(found, jobs, all, seeds) {
-  const parts = [];
-  if (found.length > 1) {
-    parts.push(make('label', { class: 'field' }, make('span', {}, 'curriculum'), make('select', { id: 'group', 'data-key': 'group', on: { change: (event) => changeGroup(event.target.value) } },
-      ...found.map(([key, text]) => make('option', { value: key, selected: key === page.group }, text)))));
-  }
-  if (jobs.length > 1) {
-    parts.push(chips('directories', jobs.map((job) => ({ key: job.key, text: job.name, title: job.path, on: page.jobs.has(job.key) })), async (key, on) => {
-      if (on) page.jobs.add(key); else if (page.jobs.size > 1) page.jobs.delete(key);
-      await readCurves();
-      draw();
-    }));
-  }
-  parts.push(chips('programs', all.map((s) => ({ key: s.key, text: s.name, mark: sample(s), on: !page.hidden.has(s.key) })), (key, on) => {
-    if (on) page.hidden.delete(key); else page.hidden.add(key);
-    if (!series().length) page.hidden.delete(key);
-    draw();
-  }));
-  if (seeds.length > 1) {
-    parts.push(chips('seeds', seeds.map((seed) => ({ key: String(seed), text: String(seed), on: !page.seeds.has(seed) })), (key, on) => {
-      if (on) page.seeds.delete(Number(key)); else page.seeds.add(Number(key));
-      if (!series().length) page.seeds.delete(Number(key));
-      draw();
-    }));
-  }
-  return parts;
-}
-
-function chips(name, items, change) {
-  return make('fieldset', { class: 'chips' }, make('legend', {}, name), ...items.map(({ key, text, title, mark, on }) =>
-    make('label', { class: 'chip', title }, make('input', { type: 'checkbox', checked: on, 'data-key': key, on: { change: (event) => change(key, event.target.checked) } }), mark, text)));
-}
-
-function drawRuns() {
-  const heads = ['job', 'state', 'done', 'speed', 'time left', 'last checkpoint', 'programs × seeds'];
-  const rows = page.index.jobs.map((job) => {
-    const share = job.total ? job.frames / job.total : 0;
-    const left = job.state === 'training' && job.speed ? (job.total - job.frames) * job.runs.length / job.speed : null;
-    return make('tr', { 'data-job': job.name },
-      make('th', { scope: 'row', class: 'left' }, make('a', { href: `#job-${job.key}`, 'data-key': job.key }, job.name)),
-      make('td', { class: 'left' }, make('span', { class: `state ${job.state}` }, job.state)),
-      make('td', {}, make('meter', { min: 0, max: 1, value: share, 'aria-label': 'done' }), ` ${short(job.frames)} of ${short(job.total)} ${job.unit}`),
-      make('td', {}, job.speed ? `${short(job.speed)} ${job.unit}/s` : '–'),
-      make('td', {}, duration(left)), 
-      make('td', { 'data-time': job.checkpoint?.time }, job.checkpoint ? `update ${job.checkpoint.step.toLocaleString('en')}` : '–'),
-      make('td', {}, `${job.programs.length} × ${new Set(job.runs.map(([, seed]) => seed)).size}`));
+export function drawProblems() {
+  const problems = page.index.problems.map(({ path, text }) => {
+    const brief = text.replaceAll(`${path}/run.db`, 'its run.db').replaceAll(path, 'it');
+    return make('p', { class: 'problem' }, make('code', {}, path), ' ', brief);
   });
-  const head = make('tr', {}, ...heads.map((text, i) => make('th', { scope: 'col', class: i < 2 ? 'left' : null }, text)));
-  rebuild($('runs-table'), page.index.jobs, () => [make('table', {}, make('thead', {}, head), make('tbody', {}, ...rows))]);
+  if (page.trouble) problems.push(make('p', { class: 'problem' }, page.trouble));
+  const notes = [...new Set(chosenJobs().flatMap((job) => job.notes))];
+  $('problems').replaceChildren(
+    ...problems, ...notes.map((note) => make('p', { class: 'note' }, note)));
+}
+
+export function drawHead() {
+  const jobs = groupJobs(), { name, count: tasks } = curriculum();
+  const programs = new Set(jobs.flatMap((job) => job.programs.map(({ label }) => label)));
+  const runs = jobs.reduce((sum, job) => sum + job.runs.length, 0);
+  $('title').textContent = name;
+  document.title = `Training ${name}`;
+  $('headline').textContent = [
+    count(tasks, 'task'), count(programs.size, 'program'), count(runs, 'run'),
+    jobs.length > 1 ? count(jobs.length, 'job') : '', howFar(jobs),
+  ].filter(Boolean).join(' · ');
+  $('live').hidden = !page.index.live;
+  const place = page.index.live ? 'the run directories' : 'this file';
+  $('footer').textContent = `mastery ${page.index.mastery}. Everything on this page is in `
+    + `${place}; nothing is loaded from elsewhere.`;
+}
+
+function howFar(jobs) {
+  const training = jobs.filter((job) => job.state === 'training').length;
+  if (training) return training === jobs.length ? 'training now' : `${training} training now`;
+  if (jobs.length > 1) return '';
+  const [{ ended, frames, total }] = jobs;
+  if (ended) return `finished: ${ended}`;
+  return `stopped after ${short(frames)} of ${short(total)} ${unit()} a run`;
+}
+
+export function drawChoose() {
+  const jobs = groupJobs(), all = allSeries();
+  const found = [...jobGroups()].map(([key, own]) => (
+    [key, `${own[0].curriculum.name} (${count(own.length, 'job')})`]));
+  const seeds = [...new Set(chosenJobs().flatMap((job) => job.runs.map(([, seed]) => seed)))];
+  seeds.sort((a, b) => a - b);
+  const key = [
+    found, page.group, jobs.map((job) => [job.key, job.name]), [...page.jobs],
+    all.map((s) => s.key), [...page.hidden], seeds, [...page.seeds],
+  ];
+  rebuild($('choose'), key, () => [
+    found.length > 1 ? groupSelect(found) : '',
+    jobs.length > 1 ? jobChips(jobs) : '',
+    seriesChips(all),
+    seeds.length > 1 ? seedChips(seeds) : '',
+  ].filter(Boolean));
+}
+
+function groupSelect(found) {
+  const change = (event) => actions.changeGroup(event.target.value);
+  return make('label', { class: 'field' }, make('span', {}, 'curriculum'),
+    make('select', { id: 'group', 'data-key': 'group', on: { change } },
+      ...found.map(([value, text]) => (
+        make('option', { value, selected: value === page.group }, text)))));
+}
+
+function jobChips(jobs) {
+  const items = jobs.map((job) => (
+    { key: job.key, text: job.name, title: job.path, on: page.jobs.has(job.key) }));
+  return chips('directories', items, (key, on) => {
+    if (on) page.jobs.add(key); else if (page.jobs.size > 1) page.jobs.delete(key);
+    actions.readAndDraw();
+  });
+}
+
+function seriesChips(all) {
+  const items = all.map((s) => (
+    { key: s.key, text: s.name, mark: sample(s), on: !page.hidden.has(s.key) }));
+  return chips('programs', items, (key, on) => leaveOut(page.hidden, key, !on));
+}
+
+function seedChips(seeds) {
+  const items = seeds.map((seed) => (
+    { key: String(seed), text: String(seed), on: !page.seeds.has(seed) }));
+  return chips('seeds', items, (key, on) => leaveOut(page.seeds, Number(key), !on));
+}
+
+// Leave a series or a seed out, or not; the last one stays.
+function leaveOut(left, one, out) {
+  if (out) left.add(one); else left.delete(one);
+  if (!series().length) left.delete(one);
+  actions.draw();
+}
+
+function chips(name, items, choose) {
+  return make('fieldset', { class: 'chips' }, make('legend', {}, name),
+    ...items.map(({ key, text, title, mark, on }) => {
+      const change = (event) => choose(key, event.target.checked);
+      const box = { type: 'checkbox', checked: on, 'data-key': key, on: { change } };
+      return make('label', { class: 'chip', title }, make('input', box), mark, text);
+    }));
+}
+
+export function drawRuns() {
+  const texts = [
+    'job', 'state', 'done', 'speed', 'time left', 'last checkpoint', 'programs × seeds',
+  ];
+  rebuild($('runs-table'), page.index.jobs, () => {
+    const heads = texts.map((text, i) => (
+      make('th', { scope: 'col', class: i < 2 ? 'left' : null }, text)));
+    return [make('table', {},
+      make('thead', {}, make('tr', {}, ...heads)),
+      make('tbody', {}, ...page.index.jobs.map(runsRow)))];
+  });
   drawAges();
 }
 
+function runsRow(job) {
+  const link = make('a', { href: `#job-${job.key}`, 'data-key': job.key }, job.name);
+  const state = make('span', { class: `state ${job.state}` }, job.state);
+  const share = job.total ? job.frames / job.total : 0;
+  const meter = make('meter', { min: 0, max: 1, value: share, 'aria-label': 'done' });
+  const { checkpoint } = job, step = checkpoint?.step.toLocaleString('en');
+  const seeds = new Set(job.runs.map(([, seed]) => seed)).size;
+  return make('tr', { 'data-job': job.name },
+    make('th', { scope: 'row', class: 'left' }, link),
+    make('td', { class: 'left' }, state),
+    make('td', {}, meter, ` ${short(job.frames)} of ${short(job.total)} ${job.unit}`),
+    make('td', {}, job.speed ? `${short(job.speed)} ${job.unit}/s` : '–'),
+    make('td', {}, duration(secondsLeft(job))),
+    make('td', { 'data-time': checkpoint?.time }, checkpoint ? `update ${step}` : '–'),
+    make('td', {}, `${job.programs.length} × ${seeds}`));
+}
+
+function secondsLeft(job) {
+  if (job.state !== 'training' || !job.speed) return null;
+  return (job.total - job.frames) * job.runs.length / job.speed;
+}
+
 // While runs train, how long ago the last checkpoint was.
-function drawAges() {
+export function drawAges() {
   if (!page.index.live) return;
   for (const cell of $('runs-table').querySelectorAll('[data-time]')) {
     cell.textContent = `${duration(Math.max(Date.now() / 1000 - cell.dataset.time, 0))} ago`;
   }
 }
 
-function drawDetails() {
+export function drawDetails() {
   const open = new Set([...$('runs-details').querySelectorAll('details[open]')].map((x) => x.id));
   const key = page.index.jobs.map((job) => [job.key, job.state, job.sessions.length]);
-  rebuild($('runs-details'), key, () => page.index.jobs.map((job) => make('details', { id: `job-${job.key}`, open: open.has(`job-${job.key}`) },
-    make('summary', {}, job.name, ' ', make('span', { class: 'soft' }, [job.created, job.ended, duration(job.seconds)].filter(Boolean).join(' · '))),
-    make('dl', {},
-      make('dt', {}, 'directory'), make('dd', {}, make('code', {}, job.path)),
-      ...job.sessions.flatMap(({ command, started, on }) => [make('dt', {}, 'trained by'), make('dd', {}, make('code', {}, command), ' ', make('span', { class: 'soft' }, [started, on].filter(Boolean).join(', ')))]),
-      make('dt', {}, 'runs'), make('dd', {}, ...job.programs.map((program, i) => make('div', {}, make('code', {}, program.label), ' ', make('span', { class: 'soft' }, `seeds ${job.runs.filter(([own]) => own === i).map(([, seed]) => seed).join(', ')}: ${program.full}`)))),
-      make('dt', {}, 'learner'), make('dd', { class: 'soft' }, Object.entries(job.settings).map(([name, value]) => `${name} ${value}`).join(', ')),
-      ...(job.state === 'stopped' && page.index.live ? [make('dt', {}, 'go on'), make('dd', {}, make('code', {}, `mastery train --resume ${job.path}`))] : [])))));
+  rebuild($('runs-details'), key, () => page.index.jobs.map((job) => {
+    const id = `job-${job.key}`;
+    const when = [job.created, job.ended, duration(job.seconds)].filter(Boolean).join(' · ');
+    return make('details', { id, open: open.has(id) },
+      make('summary', {}, job.name, ' ', make('span', { class: 'soft' }, when)),
+      jobFacts(job));
+  }));
+}
+
+function jobFacts(job) {
+  const fact = (name, ...inside) => [make('dt', {}, name), make('dd', {}, ...inside)];
+  const withNote = (code, note) => [
+    make('code', {}, code), ' ', make('span', { class: 'soft' }, note),
+  ];
+  const seeds = (i) => job.runs.filter(([own]) => own === i).map(([, seed]) => seed).join(', ');
+  const settings = Object.entries(job.settings).map(([name, value]) => `${name} ${value}`);
+  const goesOn = job.state === 'stopped' && page.index.live;
+  return make('dl', {},
+    ...fact('directory', make('code', {}, job.path)),
+    ...job.sessions.flatMap(({ command, started, on }) => (
+      fact('trained by', ...withNote(command, [started, on].filter(Boolean).join(', '))))),
+    ...fact('runs', ...job.programs.map((program, i) => (
+      make('div', {}, ...withNote(program.label, `seeds ${seeds(i)}: ${program.full}`))))),
+    make('dt', {}, 'learner'), make('dd', { class: 'soft' }, settings.join(', ')),
+    ...(goesOn ? fact('go on', make('code', {}, `mastery train --resume ${job.path}`)) : []));
 }

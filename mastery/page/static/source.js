@@ -1,8 +1,11 @@
 // Where the data comes from: the page's own file, or `mastery watch`. Both give an index of jobs,
 // and the curves of a job when they are asked for.
-'use strict';
 
 const METRICS = ['probability', 'share', 'mastery', 'progress', 'returns'];
+
+export function chooseSource() {
+  return document.querySelector('script[data-name="index"]') ? fileSource : serverSource;
+}
 
 const fileSource = {
   async index() {
@@ -56,12 +59,12 @@ function numbers({ shape: [runs, tasks, points], float64 }) {
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   const all = Array.from(new Float64Array(bytes.buffer), (x) => (Number.isNaN(x) ? null : x));
   const curve = (i) => all.slice(i * points, (i + 1) * points);
-  return Array.from({ length: runs }, (_, run) => Array.from({ length: tasks }, (_, task) => curve(run * tasks + task)));
+  const ofRun = (run) => Array.from({ length: tasks }, (_, task) => curve(run * tasks + task));
+  return Array.from({ length: runs }, (_, run) => ofRun(run));
 }
 
 // What a page has, up to its last full point, and what came after that.
 function joined(had, news) {
-  const upto = had.frames[news.from - 1] ?? -1;
   const found = { ...news, frames: had.frames.slice(0, news.from).concat(news.frames) };
   for (const name of METRICS) {
     if (!news[name]) continue;
@@ -70,23 +73,20 @@ function joined(had, news) {
       return old.slice(0, news.from).concat(points);
     }));
   }
+  const upto = had.frames[news.from - 1] ?? -1;
   found.evaluations = { ...had.evaluations };
   for (const [policy, given] of Object.entries(news.evaluations)) {
-    const old = had.evaluations[policy];
-    if (!old) {
-      found.evaluations[policy] = given;
-      continue;
-    }
-    const kept = old.frames.filter((frames) => frames <= upto).length;
-    found.evaluations[policy] = {
-      frames: old.frames.slice(0, kept).concat(given.frames),
-      returns: given.returns.map((tasks, run) => tasks.map(
-        (points, task) => old.returns[run][task].slice(0, kept).concat(points))),
-    };
+    found.evaluations[policy] = joinedEvaluations(had.evaluations[policy], given, upto);
   }
   return found;
 }
 
-function chooseSource() {
-  return document.querySelector('script[data-name="index"]') ? fileSource : serverSource;
+function joinedEvaluations(old, given, upto) {
+  if (!old) return given;
+  const kept = old.frames.filter((frames) => frames <= upto).length;
+  return {
+    frames: old.frames.slice(0, kept).concat(given.frames),
+    returns: given.returns.map((tasks, run) => tasks.map(
+      (points, task) => old.returns[run][task].slice(0, kept).concat(points))),
+  };
 }

@@ -1,9 +1,8 @@
 // The statistics of a comparison, as mastery/statistics.py has them: scores are by run and task, and
 // intervals are of the percentile bootstrap with 95 %, stratified by task.
-'use strict';
 
 // Linear interpolation, of what is not null; null if there is nothing.
-function quantiles(values, shares) {
+export function quantiles(values, shares) {
   const known = values.filter((x) => x !== null && x !== undefined).sort((a, b) => a - b);
   if (!known.length) return shares.map(() => null);
   return shares.map((share) => {
@@ -14,7 +13,7 @@ function quantiles(values, shares) {
 }
 
 // The mean without the lowest and the highest quarter.
-function interquartileMean(scores) {
+export function interquartileMean(scores) {
   const ordered = Float64Array.from(scores.flat()).sort();
   const cut = Math.floor(ordered.length / 4);
   let sum = 0;
@@ -24,7 +23,7 @@ function interquartileMean(scores) {
 
 // The probability that a run of ours scores more than one of theirs, the mean over tasks; a tie
 // counts half.
-function improvement(ours, theirs) {
+export function improvement(ours, theirs) {
   const tasks = ours[0].length;
   let won = 0;
   for (const a of ours) for (const b of theirs) for (let t = 0; t < tasks; t++) {
@@ -34,26 +33,29 @@ function improvement(ours, theirs) {
 }
 
 // The value of a statistic of one or several groups of runs, and the interval it lies in.
-function interval(statistic, groups, draws = 1000) {
+export function interval(statistic, groups, draws = 1000) {
   const random = generator(0), found = new Float64Array(draws);
   for (let i = 0; i < draws; i++) {
-    found[i] = statistic(...groups.map((scores) => {
-      const n = scores.length, tasks = scores[0].length;
-      return scores.map(() => Array.from({ length: tasks }, (_, t) => scores[Math.floor(random() * n)][t]));
-    }));
+    found[i] = statistic(...groups.map((scores) => resampled(scores, random)));
   }
   const [low, high] = quantiles(Array.from(found), [0.025, 0.975]);
   return { value: statistic(...groups), low, high };
 }
 
+// As many runs again, drawn anew for each task.
+function resampled(scores, random) {
+  const any = () => scores[Math.floor(random() * scores.length)];
+  return scores.map(() => scores[0].map((_, task) => any()[task]));
+}
+
 // The frames at which a curve first reaches a threshold; infinite if it never does.
-function firstTime(frames, values, threshold) {
+export function firstTime(frames, values, threshold) {
   const at = values.findIndex((x) => x !== null && x >= threshold);
   return at < 0 ? Infinity : frames[at];
 }
 
 // Of an even number the higher of the two in the middle: nothing is said that was not seen.
-function upperMedian(times) {
+export function upperMedian(times) {
   return times.slice().sort((a, b) => a - b)[Math.floor(times.length / 2)];
 }
 
