@@ -1,5 +1,5 @@
-// The statistics of a comparison, as mastery/statistics.py has them: scores are by run and task, and
-// intervals are of the percentile bootstrap with 95 %, stratified by task.
+// The statistics of a comparison, as mastery/statistics.py has them: scores are by run and task,
+// and intervals are of the percentile bootstrap with 95 %, stratified by task.
 
 // Linear interpolation, of what is not null; null if there is nothing.
 export function quantiles(values, shares) {
