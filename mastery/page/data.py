@@ -246,26 +246,12 @@ Tests = dict[str, tuple[NDArray[np.int64], Floats]]  # by policy: frames, return
 
 
 def thin(curves: Curves, chunk: int, k: int) -> tuple[NDArray[np.int64], dict[str, Floats], Tests]:
-    """Merge 2^k points into one: means or sums over them; mastery and progress from the last."""
+    """Merge 2^k points into one."""
     bins = (curves.steps // chunk - 1) >> k
-    starts = np.flatnonzero(np.diff(bins, prepend=-1))
-    ends = np.append(starts[1:], len(bins))[: len(starts)] - 1
-
-    def total(x: NDArray[Any]) -> NDArray[Any]:
-        return np.add.reduceat(x, starts, axis=0) if len(starts) else x
-
-    episodes, played = total(curves.episodes), total(curves.played)
-    gained = total(np.where(curves.episodes > 0, curves.returns * curves.episodes, 0.0))
-    count = total(np.ones((len(bins), 1, 1)))
-    found = {
-        "probability": total(curves.probability) / count,
-        "share": played / np.maximum(played.sum(axis=2, keepdims=True), 1),
-        "mastery": curves.mastery[ends],
-        "progress": curves.progress[ends],
-        "returns": np.where(episodes > 0, gained / np.maximum(episodes, 1), np.nan),
-    }
+    fewer = curves.merged(np.flatnonzero(np.diff(bins, prepend=-1)))
+    shown = ("probability", "share", "mastery", "progress", "returns")
     tests = {p: (e.frames, e.returns) for p, e in curves.evaluations.items() if len(e.frames)}
-    return curves.frames[ends], found, tests
+    return fewer.frames, {name: getattr(fewer, name) for name in shown}, tests
 
 
 def to_json(document: Mapping[str, Any]) -> str:

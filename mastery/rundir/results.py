@@ -67,6 +67,38 @@ class Curves:
     played: Ints  # frames of each task in the chunk
     evaluations: Mapping[str, Evaluations]  # by policy: greedy and sampled
 
+    @property
+    def share(self) -> Floats:
+        """Each task's share of the frames of a point."""
+        share: Floats = self.played / np.maximum(self.played.sum(axis=2, keepdims=True), 1)
+        return share
+
+    def merged(self, starts: Ints) -> Curves:
+        """The same curves with fewer points: each merges those from one start to the next.
+
+        Args:
+            starts: The index of the first point to merge into each, ascending, the first 0.
+        """
+        ends = np.append(starts[1:], len(self.steps))[: len(starts)] - 1
+
+        def total(x: NDArray[Any]) -> NDArray[Any]:
+            return np.add.reduceat(x, starts, axis=0) if len(starts) else x
+
+        episodes = total(self.episodes)
+        gained = total(np.where(self.episodes > 0, self.returns * self.episodes, 0.0))
+        last = {
+            name: getattr(self, name)[ends]
+            for name in ("steps", "frames", "seconds", "mastery", "progress")
+        }
+        return Curves(
+            **last,
+            probability=total(self.probability) / total(np.ones((len(self.steps), 1, 1))),
+            returns=np.where(episodes > 0, gained / np.maximum(episodes, 1), np.nan),
+            episodes=episodes,
+            played=total(self.played),
+            evaluations=self.evaluations,
+        )
+
     def after(self, step: int) -> Curves:
         """The points after an update."""
         first = int(np.searchsorted(self.steps, step, "right"))
@@ -110,12 +142,6 @@ class Results(Curves):
     created: str
     ended: str | None  # why the job is finished; None if it is not
     training: bool  # whether a process is training it now
-
-    @property
-    def share(self) -> Floats:
-        """Each task's share of the frames of a point."""
-        share: Floats = self.played / np.maximum(self.played.sum(axis=2, keepdims=True), 1)
-        return share
 
     @property
     def groups(self) -> dict[str, Ints]:

@@ -27,7 +27,7 @@ from mastery.minigrid.editions import TODAY, find_edition
 from mastery.rundir.database import open_database
 from mastery.rundir.store import KIND
 from mastery.training.job import Job, Run, digits_of, read_job
-from mastery.training.loops.named_arrays import named
+from mastery.training.loops.named_arrays import restore
 
 
 class TrainedAgent:
@@ -185,13 +185,10 @@ def load_agent(
     arrays = _last_arrays(Path(directory))
 
     def filled(like: Any, prefix: str) -> Any:
-        names = [prefix + name for name, _ in named(like)]
-        if any(name not in arrays for name in names):
-            raise CheckpointError(
-                f"the checkpoint in {directory} holds another agent than the job says"
-            )
-        leaves = [jnp.asarray(arrays[name][run]) for name in names]
-        return jax.tree.unflatten(jax.tree.structure(like), leaves)
+        own = {
+            name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)
+        }
+        return jax.tree.map(lambda x: jnp.asarray(x[run]), restore(own, like, len(runs)))
 
     key = jax.random.key(0)
     if job.environments == "addition":
