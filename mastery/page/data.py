@@ -142,7 +142,7 @@ def _fixed(text: str, runs: Runs) -> Entry:
     job = json.loads(text)
     curriculum = Curriculum.from_dict(_first_tasks(job["curriculum"]))
     return {
-        **what(curriculum, job["curriculum"], runs),
+        **fixed_entry(curriculum, job["curriculum"], runs),
         "unit": job["unit"],
         "score": SCORES[job["unit"]],
         "total": total_frames(job),
@@ -270,7 +270,7 @@ NO_PROGRESS = (
 )
 
 
-def what(
+def fixed_entry(
     curriculum: Curriculum, whole: Mapping[str, Any], runs: Sequence[tuple[str, str, int]]
 ) -> Entry:
     """The part of an entry that never changes: curriculum, programs and runs.

@@ -27,8 +27,8 @@ def simulation_page(
         learner: The synthetic learner's settings.
         command: The command line to show on the page.
     """
-    best = outcomes[0]
-    final = dict(zip(curriculum.names, best.skill[-1].mean(axis=0).tolist(), strict=True))
+    first = outcomes[0]
+    final = dict(zip(curriculum.names, first.skill[-1].mean(axis=0).tolist(), strict=True))
     mean = {o.program: (o.times, o.skill.mean(axis=2)) for o in outcomes}
     share = {o.program: (o.times, (o.skill >= learner.mastered).mean(axis=2)) for o in outcomes}
     sections = [
@@ -44,18 +44,18 @@ def simulation_page(
     if len(curriculum) <= 400:
         sections.append(
             section(
-                f"The curriculum, as {escape(best.program)} leaves it",
+                f"The curriculum, as {escape(first.program)} leaves it",
                 curriculum_svg(curriculum, final),
                 "graph",
             )
         )
-    seeds = len(best.steps)
+    seeds = len(first.steps)
     settings = ", ".join(f"{k} {v:g}" for k, v in vars(learner).items())
     sections.append(
         section(
             "How this was made",
             f"<p><code>{escape(command)}</code></p><p class='soft'>Synthetic learners, not a "
-            f"neural network: {settings}. Budget: {best.budget:,} time-steps.</p>",
+            f"neural network: {settings}. Budget: {first.budget:,} time-steps.</p>",
         )
     )
     return static_page(
