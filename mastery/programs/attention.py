@@ -160,7 +160,8 @@ class Exp3S(NamedTuple):
             return v
         top = v.max()
         e = xp.exp(v - top)
-        mixed = (1 - 1 / t) * e + (e.sum() - e) / (t * others)
+        # t (N − 1) as a float: as an int32 it overflows after 2³¹ / N time-steps
+        mixed = (1 - 1 / t) * e + (e.sum() - e) / (t.astype(w.dtype) * others)
         return top + xp.log(xp.maximum(mixed, xp.finfo(w.dtype).tiny))
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mastery import Curriculum, Recipe, Task
-from mastery.programs.attention import MasteringRate, View
+from mastery.programs.attention import Exp3S, MasteringRate, TimeStep, View
 from mastery.programs.graph import make_graph
 
 BACKENDS = pytest.mark.parametrize("xp", [np, jnp], ids=["numpy", "jax"])
@@ -180,3 +180,22 @@ def test_exp3s_rescales_gains_between_the_20th_and_80th_percentile():
     e = np.exp(r * n)  # r̃ = r / (1/n)
     w = np.log(0.5 * e + (e.sum() - e) / (2 * (n - 1)))
     np.testing.assert_allclose(program.distribution(state), np.exp(w) / np.exp(w).sum(), rtol=1e-12)
+
+
+@BACKENDS
+def test_exp3s_does_not_overflow_after_millions_of_time_steps(xp):
+    """t (N − 1) is beyond int32: 2.2 million time-steps with a thousand tasks."""
+    n, t = 1000, 2_200_000
+    w = xp.asarray(np.linspace(0, 1, n), dtype=xp.float32)
+    zeros = xp.zeros(n, dtype=xp.float32)
+    step = TimeStep(
+        xp.asarray(t, dtype=xp.int32),
+        seen=zeros > 0,
+        probabilities=zeros + 1 / n,
+        gains=xp.zeros((2, n), dtype=xp.float32),
+        n=xp.zeros(n, dtype=xp.int32),
+    )
+    after = Exp3S(0.001).advance(w, View(zeros, zeros, None), step)
+    e = np.exp(np.linspace(0, 1, n))
+    expected = np.log((1 - 1 / t) * e + (e.sum() - e) / (t * (n - 1)))
+    np.testing.assert_allclose(after, expected, atol=1e-6)
