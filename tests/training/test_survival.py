@@ -195,7 +195,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(environment, uninterrupted, tmp_path
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=120)[0]
     assert process.returncode == 130, output
-    assert "all is saved" in output
+    assert "progress is saved" in output
     assert f"mastery train --resume {directory}" in output
     assert "Done" in run(environment, "train", "--resume", directory)
     assert everything(directory) == uninterrupted[1]
@@ -330,6 +330,6 @@ def test_the_live_view_in_a_terminal(environment, tmp_path):
             output += part
     assert process.wait(timeout=240) == 0, output.decode()
     text = output.decode()
-    for words in ("preparing", "share of training", "BlockedUnlockPickup", "frames/s", "Done"):
+    for words in ("compiling", "share of training", "BlockedUnlockPickup", "frames/s", "Done"):
         assert words in text, text
     assert Path(tmp_path / "job" / "run.db").exists()
