@@ -213,7 +213,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(environment, uninterr
     )
     assert result.returncode == 0, result.stderr
     assert "is damaged" in result.stderr
-    assert "that of update 10" in result.stderr
+    assert "using the previous checkpoint, of update 10" in result.stderr
     assert everything(half) == uninterrupted[1]
 
 
@@ -235,7 +235,7 @@ def test_a_place_that_cannot_be_written_to(environment, tmp_path):
     message = run(environment, *SMALL, "--out", "/proc/mastery-job", rc=2)
     assert "cannot write to /proc/mastery-job" in message
     (tmp_path / "file").write_text("")
-    with pytest.raises(MasteryError, match="is a file; give a folder that is new or empty"):
+    with pytest.raises(MasteryError, match="is a file; choose a new or empty folder"):
         train(Job(CURRICULUM), tmp_path / "file")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
@@ -271,7 +271,7 @@ def test_a_directory_in_use_and_one_that_is_taken(environment, uninterrupted):
     message = run(environment, "train", "--resume", directory, "--frames", "90k", rc=2)
     assert "is in use: another process is training in it" in message
     lock.close()
-    with pytest.raises(MasteryError, match="holds a job already; go on with --resume"):
+    with pytest.raises(MasteryError, match="already holds a job; continue it with --resume"):
         train(Job(CURRICULUM), directory)
     assert everything(directory) == expected
 
