@@ -450,7 +450,7 @@ def test_a_state_of_another_curriculum_program_or_shape_is_refused():
         Teacher(small(), "mr").load_state_dict(broken)
     with pytest.raises(CheckpointError, match="does not match this teacher"):
         Teacher(small(), "mr").load_state_dict({**state, "random": {"bit_generator": "MT19937"}})
-    with pytest.raises(CheckpointError, match="must be a dictionary from state_dict.., not None"):
+    with pytest.raises(CheckpointError, match=r"must be a dictionary from state_dict.., not None"):
         Teacher(small(), "mr").load_state_dict(None)
 
 
