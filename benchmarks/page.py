@@ -56,11 +56,11 @@ TRAIN = """
 import sys
 from mastery import Curriculum
 from mastery.training.devices import prepare
-from mastery.learners.ppo import Settings
+from mastery.learners.ppo import PPOSettings
 from mastery.training.job import Job
 from mastery.training.train import train
 prepare(100)
-settings = Settings(envs=2, frames=16, batch=16, ahead=2, width=8)
+settings = PPOSettings(envs=2, frames=16, batch=16, ahead=2, width=8)
 train(
     Job(Curriculum.load("key-corridor"), ("mr", "uniform"), seeds=50, frames=10**9, chunk=4,
         settings=settings, evaluate_every=0),

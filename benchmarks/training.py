@@ -39,7 +39,7 @@ from mastery.minigrid.editions import find_edition
 from mastery.training.devices import use_cores
 from mastery.training.job import Job
 from mastery.training.loops.compiled import each_run, in_turn
-from mastery.training.train import train
+from mastery.training.train import TrainOptions, train
 
 PEER = Path(__file__).parent / "peers" / "torch_ac_unlock.py"
 UNLOCK = Curriculum([Task("Unlock", 0.0, 0.5, settings={"env": "MiniGrid-Unlock-v0"})], "unlock")
@@ -56,7 +56,7 @@ def ours(job: Job, seconds: float) -> tuple[float, float]:
             raise StopIteration
 
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(StopIteration):
-        train(job, Path(folder) / "job", report=note)
+        train(job, Path(folder) / "job", TrainOptions(report=note))
     (first, frames), (last, all_frames) = seen[0], seen[-1]
     return (all_frames - frames) / (last - first), first - began
 

@@ -16,7 +16,7 @@ from mastery.minigrid import TASKS, generate, start, to_package
 from mastery.minigrid.play import pictures, play, write_gif
 from mastery.paper.curves import last_known
 from mastery.paper.page import DATA as SHIPPED
-from mastery.paper.page import draw_paper_page, read_shipped
+from mastery.paper.page import draw_figures, read_shipped
 from mastery.simulation.simulate import simulate
 
 FOLDER = Path(__file__).parent / "img"
@@ -86,7 +86,7 @@ def draw_agent() -> None:
 
 def draw_paper() -> None:
     """The figures of `mastery paper --redraw`."""
-    for name in draw_paper_page(read_shipped(SHIPPED), FOLDER / "paper"):
+    for name in draw_figures(read_shipped(SHIPPED), FOLDER / "paper"):
         (FOLDER / "paper" / f"{name}.png").unlink()
 
 

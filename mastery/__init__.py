@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mastery.simulation.simulate import simulate
     from mastery.training.agent import load_agent
     from mastery.training.job import Job
-    from mastery.training.train import resume, train
+    from mastery.training.train import TrainOptions, resume, train
 
 __version__ = "0.1.0"
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "ReturnsError",
     "Task",
     "Teacher",
+    "TrainOptions",
     "check_program",
     "load_agent",
     "programs",
@@ -60,6 +61,7 @@ _WHERE = {
     "simulate": "simulation.simulate",
     "load_agent": "training.agent",
     "Job": "training.job",
+    "TrainOptions": "training.train",
     "resume": "training.train",
     "train": "training.train",
 }

@@ -374,7 +374,7 @@ class Teacher:
         self._distribution = self._cumulative = None
 
     def _noise(self) -> NDArray[np.float64]:
-        if isinstance(self.program, Program) and not self.program.random:
+        if isinstance(self.program, Program) and not self.program.uses_noise:
             return self._no_noise
         return self._random.random((3, len(self.curriculum)))
 

@@ -1,6 +1,7 @@
 """Imports go one way: a room imports what is below it, and itself."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import mastery
@@ -74,3 +75,30 @@ def test_the_general_loop_knows_no_learner():
 
 def test_the_top_level_is_small():
     assert len([path for path in ROOT.iterdir() if path.suffix == ".py"]) <= 8
+
+
+def definitions(kind):
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, kind):
+                yield path.relative_to(ROOT), node
+
+
+def test_no_two_classes_have_the_same_name():
+    """But for the callbacks of two libraries, which play the same part in each."""
+    names = Counter(node.name for _, node in definitions(ast.ClassDef))
+    assert [name for name, n in names.items() if n > 1] == ["CurriculumCallback"]
+
+
+def test_functions_and_files_are_short():
+    """Lines without the docstring; a command of the command line declares its options."""
+    long = []
+    for path, node in definitions(ast.FunctionDef):
+        text = node.body[0].end_lineno - node.body[0].lineno + 1 if ast.get_docstring(node) else 0
+        lines = node.end_lineno - node.lineno + 1 - text
+        if lines > 60 and not node.name.endswith("_command"):
+            long.append(f"{path}: {node.name} has {lines} lines")
+    for path in sorted(ROOT.rglob("*.py")):
+        if (lines := len(path.read_text().splitlines())) > 450:
+            long.append(f"{path} has {lines} lines")
+    assert not long

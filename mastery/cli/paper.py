@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +18,7 @@ from mastery.errors import needs
 
 if TYPE_CHECKING:
     from mastery.paper.experiments import PaperJob
-    from mastery.training.train import Progress, Trained
+    from mastery.training.train import Progress, Trained, TrainOptions
 
     Ends = Iterator[tuple[PaperJob, Trained | str]]
 
@@ -85,20 +86,20 @@ def paper_command(
         from mastery.paper.experiments import chosen, shown_beside
         from mastery.paper.page import DATA, read_shipped, write_page
         from mastery.paper.processes import usual
+        from mastery.training.train import TrainOptions
     parts = chosen(names or [])
     if not redraw:
-        options = {
-            "scale": scale,
-            "minutes": minutes,
-            "elsewhere": elsewhere,
-            "command": shlex.join(["mastery", *sys.argv[1:]]),
-            "checkpoint_seconds": save_every,
-        }
+        options = TrainOptions(
+            minutes=minutes,
+            checkpoint_seconds=save_every,
+            elsewhere=elsewhere,
+            command=shlex.join(["mastery", *sys.argv[1:]]),
+        )
         jobs = jobs or usual()
         if min(jobs, len(parts)) == 1:
-            ends = _one_by_one(parts, out, options)
+            ends = _one_by_one(parts, out, scale, options)
         else:
-            ends = _together(parts, out, jobs, options)
+            ends = _together(parts, out, jobs, scale, options)
         code = 0
         for part, outcome in ends:
             if isinstance(outcome, str):
@@ -127,21 +128,23 @@ def paper_command(
     typer.echo(f"Page: {page}")
 
 
-def _one_by_one(parts: list[PaperJob], out: Path, options: dict[str, Any]) -> Ends:
+def _one_by_one(parts: list[PaperJob], out: Path, scale: float, options: TrainOptions) -> Ends:
     from mastery.paper.run import cores_for, run
     from mastery.training.devices import cores, prepare
 
     devices = cores()
     if len(parts) == 1:
-        devices = cores_for(out / parts[0].name, parts[0].job(options["scale"]), devices)
+        devices = cores_for(out / parts[0].name, parts[0].job(scale), devices)
     prepare(devices)
-    yield from run(parts, out, watch=job_progress, note=_note, **options)
+    yield from run(parts, out, scale, replace(options, note=_note), job_progress)
 
 
-def _together(parts: list[PaperJob], out: Path, jobs: int, options: dict[str, Any]) -> Ends:
+def _together(
+    parts: list[PaperJob], out: Path, jobs: int, scale: float, options: TrainOptions
+) -> Ends:
     from mastery.paper.processes import together
 
-    units = {part.name: part.job(options["scale"]).settings.unit for part in parts}
+    units = {part.name: part.job(scale).settings.unit for part in parts}
     with several_view(console) as show:
 
         def say(part: PaperJob, what: Progress | str) -> None:
@@ -150,7 +153,7 @@ def _together(parts: list[PaperJob], out: Path, jobs: int, options: dict[str, An
             else:
                 show(part.name, units[part.name], what)
 
-        yield from together(parts, out, jobs, say, **options)
+        yield from together(parts, out, jobs, say, scale, options)
 
 
 def _note(text: str) -> None:

@@ -149,15 +149,15 @@ def train_command(
     check_place(report)
     with needs("mastery train", "train"):
         from mastery.training.devices import prepare
+        from mastery.training.train import TrainOptions, train
         from mastery.training.train import resume as resume_job
-        from mastery.training.train import train
-    command = shlex.join(["mastery", *sys.argv[1:]])
-    shared: dict[str, Any] = {
-        "command": command,
-        "note": lambda text: typer.echo(f"note: {text}", err=True),
-        "minutes": minutes,
-        "checkpoint_seconds": save_every,
-    }
+    options = TrainOptions(
+        minutes=minutes,
+        checkpoint_seconds=save_every,
+        elsewhere=elsewhere,
+        command=shlex.join(["mastery", *sys.argv[1:]]),
+        note=lambda text: typer.echo(f"note: {text}", err=True),
+    )
     if resume is not None:
         _check_resume(context)
         from mastery.training.job import read_job
@@ -168,13 +168,8 @@ def train_command(
             job = replace(job, frames=read_count(frames))
         prepare(job.devices)
         with job_progress(job) as show:
-            outcome = resume_job(
-                resume,
-                frames=None if frames is None else job.frames,
-                elsewhere=elsewhere,
-                report=show,
-                **shared,
-            )
+            more = None if frames is None else job.frames
+            outcome = resume_job(resume, replace(options, report=show), frames=more)
     else:
         if curriculum is None:
             raise MasteryError(
@@ -200,7 +195,7 @@ def train_command(
         directory = out or _new_directory(job)
         prepare(job.devices)
         with job_progress(job) as show:
-            outcome = train(job, directory, report=show, **shared)
+            outcome = train(job, directory, replace(options, report=show))
     _say_end(outcome, job, report)
 
 

@@ -205,7 +205,7 @@ def learn(
         The run after the epoch, and the number of examples of each task (tasks,).
     """
     length = int(max(digits))
-    sums = cumulative(probabilities)
+    sums = cumulative(jnp.asarray(probabilities))
     sizes = jnp.asarray(digits)
 
     def one(carry: Any, key: Array) -> Any:

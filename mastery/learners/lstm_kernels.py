@@ -95,9 +95,7 @@ def _forward(
     """Hidden states. If `keep`, also the hidden state before each step with the step's input,
     (WIDTH + inputs, steps + 1, n), and the gates and the cell after it, (steps, 5 · WIDTH, n)."""
     steps, inputs, n = seen.shape
-    operands = {"w": weight.T.astype(KEPT)}
-    if inputs:
-        operands["seen"] = seen.astype(KEPT)
+    operands = {"w": weight.T.astype(KEPT)} | ({"seen": seen.astype(KEPT)} if inputs else {})
     if always is not None:
         operands["always"] = always
     results = {"hidden": ((WIDTH, 1 if last else steps, n), jnp.float32)}

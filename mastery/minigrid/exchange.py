@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from mastery.errors import MasteryError
 from mastery.minigrid.cells import (
@@ -25,7 +26,7 @@ from mastery.minigrid.cells import (
 from mastery.minigrid.grid import pack, unpack
 from mastery.minigrid.missions import mission
 from mastery.minigrid.state import Level, State, start
-from mastery.minigrid.tasks import SIDE, TASKS, task_id
+from mastery.minigrid.tasks import SIDE, TASKS, MiniGridTask, task_id
 
 _DOORS = (LOCKED, CLOSED, OPEN, UNLOCKED)
 _SIMPLE = {"wall": WALL, "key": KEY, "ball": BALL, "box": BOX}
@@ -58,6 +59,31 @@ def from_package(env: Any, task: str | None = None) -> State:
     number = task_id(task)
     known = TASKS[number]
     where = f"the environment {known.id}"
+    _check_fits(env, known, where)
+    cells = np.full((SIDE, SIDE), WALL_CELL, np.uint8)
+    for y in range(env.height):
+        for x in range(env.width):
+            cells[y, x] = _cell(env.grid.get(x, y), f"{where}, at ({x}, {y})")
+    edge = np.ones((env.height, env.width), bool)
+    edge[1:-1, 1:-1] = False
+    if (cells[: env.height, : env.width][edge] >> 3 != WALL).any():
+        raise MasteryError(f"{where} has an opening in its outermost cells: they must all be wall")
+    x, y = (int(v) for v in env.agent_pos)
+    level = Level(
+        grid=pack(cells),
+        agent=jnp.int32(SIDE * y + x),
+        direction=jnp.int32(env.agent_dir),
+        target=jnp.uint8(_target(env, known, cells, where)),
+        task=jnp.int32(number),
+    )
+    return start(level)._replace(
+        carrying=jnp.uint8(_cell(env.carrying, f"{where}, what is carried")),
+        steps=jnp.int32(env.step_count),
+    )
+
+
+def _check_fits(env: Any, known: MiniGridTask, where: str) -> None:
+    """Raise a `MasteryError` if the environment is not one of this task, with a level."""
     expected = {
         "width": known.width,
         "height": known.height,
@@ -72,17 +98,13 @@ def from_package(env: Any, task: str | None = None) -> State:
             )
     if env.agent_pos is None:
         raise MasteryError(f"{where} has no level yet: call reset() first")
+
+
+def _target(env: Any, known: MiniGridTask, cells: NDArray[np.uint8], where: str) -> int:
+    """The cell of the goal, which must be the only one of its kind and colour."""
     goal = getattr(env, "door" if known.goal == "door" else "obj", None)
     if goal is None:
         raise MasteryError(f"{where} has no goal of this task: it is another environment")
-    cells = np.full((SIDE, SIDE), WALL_CELL, np.uint8)
-    for y in range(env.height):
-        for x in range(env.width):
-            cells[y, x] = _cell(env.grid.get(x, y), f"{where}, at ({x}, {y})")
-    edge = np.ones((env.height, env.width), bool)
-    edge[1:-1, 1:-1] = False
-    if (cells[: env.height, : env.width][edge] >> 3 != WALL).any():
-        raise MasteryError(f"{where} has an opening in its outermost cells: they must all be wall")
     target = _cell(goal, f"{where}, its goal")
     if known.goal == "door":
         if goal.is_open:
@@ -96,18 +118,7 @@ def from_package(env: Any, task: str | None = None) -> State:
             f"{where} has {alike} things that look like its goal: it is known by kind and colour "
             "here, so there may be only one"
         )
-    x, y = (int(v) for v in env.agent_pos)
-    level = Level(
-        grid=pack(cells),
-        agent=jnp.int32(SIDE * y + x),
-        direction=jnp.int32(env.agent_dir),
-        target=jnp.uint8(target),
-        task=jnp.int32(number),
-    )
-    return start(level)._replace(
-        carrying=jnp.uint8(_cell(env.carrying, f"{where}, what is carried")),
-        steps=jnp.int32(env.step_count),
-    )
+    return target
 
 
 def to_package(state: State | Level) -> Any:

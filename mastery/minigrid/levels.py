@@ -88,10 +88,6 @@ def _row(task: MiniGridTask) -> tuple[NDArray[np.uint32], _Table]:
     def cells(rows: range) -> int:
         return sum(1 << (4 * v + u) for v in rows for u in range(size))
 
-    y, x = np.mgrid[:SIDE, :SIDE]
-    wall = (x % step == 0) | (y % step == 0) | (x >= task.width) | (y >= task.height)
-    if task.corridor:  # the middle rooms form one
-        wall &= ~((x > step) & (x < 2 * step) & (y > 0) & (y < task.height - 1))
     door, colour = np.zeros(DOORS, np.int32), np.zeros(DOORS, np.int32)
     for room, side, c in task.closed:
         place = place_of_door(room, side)
@@ -138,8 +134,17 @@ def _row(task: MiniGridTask) -> tuple[NDArray[np.uint32], _Table]:
         blocked=task.blocked,
         hidden=task.hidden,
     )
-    base = np.where(wall, WALL_CELL, EMPTY_CELL).astype(np.uint8).ravel().view("<u4")
-    return base, _Table(*(np.asarray(column, np.int32) for column in table))
+    return _walls(task), _Table(*(np.asarray(column, np.int32) for column in table))
+
+
+def _walls(task: MiniGridTask) -> NDArray[np.uint32]:
+    """Walls and floor, four cells a word."""
+    step = task.room_size - 1
+    y, x = np.mgrid[:SIDE, :SIDE]
+    wall = (x % step == 0) | (y % step == 0) | (x >= task.width) | (y >= task.height)
+    if task.corridor:  # the middle rooms form one
+        wall &= ~((x > step) & (x < 2 * step) & (y > 0) & (y < task.height - 1))
+    return np.where(wall, WALL_CELL, EMPTY_CELL).astype(np.uint8).ravel().view("<u4")
 
 
 @lru_cache(maxsize=8)
@@ -187,11 +192,7 @@ def generate(key: Array, task: Array, edition: Edition = TODAY) -> Level:
         >>> levels = generate(jax.random.key(0), np.full(64, task_id("Unlock")))
         >>> state = start(levels)
     """
-    if isinstance(task, (int, np.integer, np.ndarray)):
-        wrong = np.asarray(task)[(np.asarray(task) < 0) | (np.asarray(task) >= len(TASKS))]
-        if wrong.size:
-            raise MasteryError(f"there is no task {wrong.ravel()[0]}: give 0 to {len(TASKS) - 1}")
-    task = jnp.asarray(task, jnp.int32)
+    task = _checked_tasks(task)
     t = _look_up(task, edition)
     words = bits(key, (32, *task.shape))
     t, words = once((t, words))
@@ -199,13 +200,8 @@ def generate(key: Array, task: Array, edition: Edition = TODAY) -> Level:
     high, low = words[DOORS:31] >> 16, words[DOORS:31] & 0xFFFF  # 16 bits do for small ranges
     is_corridor, is_maze = t.corridor == 1, t.maze == 1
 
-    # doors: the offset of each along its wall, its colour, and its kind (0 for none)
-    along, colours = _pick(high[:DOORS], t.step - 1), _pick(low[:DOORS], 6)
-    colours = jnp.where(is_maze, _at(_permutation(order[:6]), t.door_colour), colours)
     row, key_row = _pick(high[12], t.rows), _pick(low[12], t.rows)  # the corridor's lock and key
-    kinds = jnp.where(is_corridor, _corridor_doors(row, t.rows, order), t.door)
-    doors = _door_positions(t.step, along)
-    along, colours, kinds, doors = once((along, colours, kinds, doors))
+    along, colours, kinds, doors = _place_doors(t, row, order, high[:DOORS], low[:DOORS])
 
     # a ball before each locked door, and its key in the same room; two keys share a room
     drawn = is_corridor & _FIRST_LOCK.reshape(2, 4, *[1] * task.ndim)
@@ -216,43 +212,25 @@ def generate(key: Array, task: Array, edition: Edition = TODAY) -> Level:
     ball_bits = jnp.where(is_ball, _cell_bit(balls - room), 0)
     late = jnp.where(is_maze, ball_bits, 0) if edition.buries_keys else jnp.zeros_like(ball_bits)
     taken = (ball_bits & ~late).sum(0)
-    keys = []
-    for k, half in enumerate((high[13:17], low[13:17])):
-        free = t.inside & ~taken
-        bit = _select(free, _pick(half, lax.population_count(free)))
-        keys.append(room[k] + _cell_offset(bit))
-        taken |= jnp.where(locked[k], 1 << bit, 0) | late[k]
+    keys, taken = _place_keys((high[13:17], low[13:17]), t.inside, taken, locked, late)
     shade = _at(colours, place)
     key_cells = jnp.where(t.hidden == 1, (BOX_WITH_KEY + shade) << 3 | GREY, KEY << 3 | shade)
 
-    # the goal
-    goal_room = _at(t.goal_rooms, _pick(high[17], t.goal_count))
-    goal_room = jnp.where(is_corridor, SIDE * t.step * row + 2 * t.step, goal_room)
-    bit = _select(t.goal_free, _pick(low[17], lax.population_count(t.goal_free)))
-    is_door = t.goal == OPEN
-    goal = jnp.where(is_door, edition.unlocked, t.goal)
-    colour = jnp.where(is_door, colours[0], jnp.where(is_maze, BLUE, _pick(high[18], 6)))
-    target = goal << 3 | colour
-
+    goal_at, target = _place_goal(t, row, colours[0], high[17:19], low[17], edition)
     agent, direction = _place_agent(t, kinds, along, taken[0] * t.with_keys, any_way)
 
     ball = jnp.where(is_maze, GREEN, _pick(low[18], 6)) | BALL << 3
     things = [
         (jnp.where(is_ball, balls, NOWHERE), jnp.broadcast_to(ball, balls.shape)),
-        (jnp.where(locked, jnp.stack(keys), NOWHERE), key_cells),
+        (jnp.where(locked, room + keys, NOWHERE), key_cells),
     ]
     if edition.buries_keys:
         things.reverse()  # what is painted later wins
-    where = [
-        *jnp.where(kinds > 0, doors, NOWHERE),
-        *(at for places, _ in things for at in places.reshape(8, *task.shape)),
-        jnp.where(is_door, NOWHERE, goal_room + _cell_offset(bit)),
-    ]
-    what = [
-        *(kinds << 3 | colours),
-        *(cell for _, cells in things for cell in cells.reshape(8, *task.shape)),
-        target,
-    ]
+    each = (8, *task.shape)
+    at = [place for places, _ in things for place in places.reshape(each)]
+    cells = [cell for _, several in things for cell in several.reshape(each)]
+    where = [*jnp.where(kinds > 0, doors, NOWHERE), *at, goal_at]
+    what = [*(kinds << 3 | colours), *cells, target]
     return Level(
         grid=_paint(task, where, what, edition),
         agent=agent.astype(jnp.int32),
@@ -260,6 +238,73 @@ def generate(key: Array, task: Array, edition: Edition = TODAY) -> Level:
         target=target.astype(jnp.uint8),
         task=task,
     )
+
+
+def _checked_tasks(task: Array) -> Array:
+    if isinstance(task, (int, np.integer, np.ndarray)):
+        wrong = np.asarray(task)[(np.asarray(task) < 0) | (np.asarray(task) >= len(TASKS))]
+        if wrong.size:
+            raise MasteryError(f"there is no task {wrong.ravel()[0]}: give 0 to {len(TASKS) - 1}")
+    return jnp.asarray(task, jnp.int32)
+
+
+def _place_doors(t: _Table, row: Array, order: Array, high: Array, low: Array) -> list[Array]:
+    """The offset of each door along its wall, its colour, its kind (0 for none) and its cell.
+
+    Args:
+        t: The parameters of the tasks.
+        row: The row of a corridor's locked door.
+        order: Random words that order colours and walls.
+        high: Random words for the offsets.
+        low: Random words for the colours.
+    """
+    along, colours = _pick(high, t.step - 1), _pick(low, 6)
+    colours = jnp.where(t.maze == 1, _at(_permutation(order[:6]), t.door_colour), colours)
+    kinds = jnp.where(t.corridor == 1, _corridor_doors(row, t.rows, order), t.door)
+    return once([along, colours, kinds, _door_positions(t.step, along)])  # type: ignore[no-any-return]
+
+
+def _place_keys(
+    words: tuple[Array, Array], inside: Array, taken: Array, locked: Array, late: Array
+) -> tuple[Array, Array]:
+    """The cells of the keys, from the corners of their rooms, (2, 4, …); and all taken cells.
+
+    Args:
+        words: Random words for the first and the second key of each room.
+        inside: The cells of a room, as bits.
+        taken: Those that are taken already.
+        locked: Whether there is such a key.
+        late: The cells that are taken after each key is placed.
+    """
+    keys = []
+    for k, half in enumerate(words):
+        free = inside & ~taken
+        bit = _select(free, _pick(half, lax.population_count(free)))
+        keys.append(_cell_offset(bit))
+        taken |= jnp.where(locked[k], 1 << bit, 0) | late[k]
+    return jnp.stack(keys), taken
+
+
+def _place_goal(
+    t: _Table, row: Array, door_colour: Array, high: Array, low: Array, edition: Edition
+) -> tuple[Array, Array]:
+    """Where the goal is painted, nowhere if it is a door; and its cell.
+
+    Args:
+        t: The parameters of the tasks.
+        row: The row of a corridor's goal.
+        door_colour: The colour of the goal if it is a door.
+        high: Random words for its room and its colour.
+        low: Random words for its cell.
+        edition: The edition, which knows what an unlocked door is.
+    """
+    room = _at(t.goal_rooms, _pick(high[0], t.goal_count))
+    room = jnp.where(t.corridor == 1, SIDE * t.step * row + 2 * t.step, room)
+    bit = _select(t.goal_free, _pick(low, lax.population_count(t.goal_free)))
+    is_door = t.goal == OPEN
+    colour = jnp.where(is_door, door_colour, jnp.where(t.maze == 1, BLUE, _pick(high[1], 6)))
+    target = jnp.where(is_door, edition.unlocked, t.goal) << 3 | colour
+    return jnp.where(is_door, NOWHERE, room + _cell_offset(bit)), target
 
 
 def _paint(task: Array, where: list[Array], what: list[Array], edition: Edition) -> Array:

@@ -85,22 +85,9 @@ def plan(
     Example:
         >>> plan(unpack(state.grid), int(state.agent), int(state.direction), int(state.target))
     """
-    grid = np.asarray(grid)
-    if grid.shape != (SIDE, SIDE) or grid.dtype != np.uint8:
-        raise MasteryError(
-            f"grid is {grid.dtype} of shape {grid.shape}: give uint8 of shape {(SIDE, SIDE)}, as "
-            "`unpack(state.grid)` is"
-        )
     target, carrying = int(target), int(carrying)
+    cells = _checked(np.asarray(grid), agent, direction, target)
     is_door = kind(target) in (OPEN, UNLOCKED)
-    if not (is_door or kind(target) in (BALL, BOX)) or direction not in range(4):
-        raise MasteryError(
-            f"target {target} or direction {direction} is not one: a target is a cell, an open "
-            "door, ball or empty box, and a direction 0 to 3"
-        )
-    cells = grid.tobytes()
-    if not 0 <= agent < len(cells) or not is_walkable(cells[agent]):
-        raise MasteryError(f"the agent cannot stand at {agent}: give {SIDE} y + x of a free cell")
     if target == carrying or (is_door and target in cells):
         return []  # the goal is already reached
     wanted = {target}
@@ -124,6 +111,24 @@ def plan(
             continue
         return planner.world.actions
     raise MasteryError(f"no way was found to the {_name(target)}: things may block it for good")
+
+
+def _checked(grid: NDArray[np.generic], agent: int, direction: int, target: int) -> bytes:
+    """The grid's cells; MasteryError if an argument of `plan` is invalid."""
+    if grid.shape != (SIDE, SIDE) or grid.dtype != np.uint8:
+        raise MasteryError(
+            f"grid is {grid.dtype} of shape {grid.shape}: give uint8 of shape {(SIDE, SIDE)}, as "
+            "`unpack(state.grid)` is"
+        )
+    if kind(target) not in (OPEN, UNLOCKED, BALL, BOX) or direction not in range(4):
+        raise MasteryError(
+            f"target {target} or direction {direction} is not one: a target is a cell, an open "
+            "door, ball or empty box, and a direction 0 to 3"
+        )
+    cells = grid.tobytes()
+    if not 0 <= agent < len(cells) or not is_walkable(cells[agent]):
+        raise MasteryError(f"the agent cannot stand at {agent}: give {SIDE} y + x of a free cell")
+    return cells
 
 
 class _NoWay(Exception):

@@ -86,19 +86,7 @@ def play(
     steps = min(check_whole("steps", steps), TASKS[number].n_max)  # n_max ends every episode
     level_key, action_key = jax.random.split(jax.random.key(seed))
     state = start(_generate(level_key, jnp.int32(number), edition))
-    if callable(agent):
-        actions = _asked(state, agent, steps, edition)
-    elif agent == "planner":
-        solution = plan(
-            unpack(state.grid),
-            int(state.agent),
-            int(state.direction),
-            int(state.target),
-            edition=edition,
-        )
-        actions = np.array(solution[:steps], np.int32)
-    else:
-        actions = np.asarray(jax.random.randint(action_key, (steps,), 0, len(ACTIONS)), np.int32)
+    actions = _actions(agent, state, steps, action_key, edition)
     padded = np.zeros(-(-len(actions) // 64) * 64, np.int32)  # few lengths, so few compilations
     padded[: len(actions)] = actions
     later, outcome = jax.tree.map(np.asarray, _run(state, padded, REWARDS[reward], edition))
@@ -115,6 +103,18 @@ def play(
         bool(last.terminated),
         bool(last.truncated),
     )
+
+
+def _actions(
+    agent: str | Policy, state: State, steps: int, key: Any, edition: Edition
+) -> NDArray[np.int32]:
+    """The actions of an agent from a state on, at most `steps`."""
+    if callable(agent):
+        return _asked(state, agent, steps, edition)
+    if agent == "random":
+        return np.asarray(jax.random.randint(key, (steps,), 0, len(ACTIONS)), np.int32)
+    level = unpack(state.grid), int(state.agent), int(state.direction), int(state.target)
+    return np.array(plan(*level, edition=edition)[:steps], np.int32)
 
 
 def _asked(state: State, policy: Policy, steps: int, edition: Edition) -> NDArray[np.int32]:

@@ -96,10 +96,7 @@ def act(
     # a target to pick up was ahead before the action; a target door is ahead after it
     reached = (left != seen) & (jnp.where(toggle, left, seen) == state.target)
     steps = state.steps + 1
-    task = jnp.asarray(state.task, jnp.uint32)
-    n_max = jnp.asarray(N_MAX).at[task].get(mode="promise_in_bounds")
-    place = jnp.asarray(_OFFSET).at[task].get(mode="promise_in_bounds") + jnp.minimum(steps, n_max)
-    value = jnp.asarray(_REWARD).at[reward, place].get(mode="promise_in_bounds")
+    n_max, value = _limit_and_reward(state.task, steps, reward)
     ahead, left = once((ahead, left))
     after = state._replace(
         grid=write(state.grid, ahead, left),
@@ -110,6 +107,14 @@ def act(
     )
     won = jnp.where(reached, value, jnp.float32(0))
     return after, StepResult(won, reached, steps >= n_max, after.task, steps)
+
+
+def _limit_and_reward(task: Array, steps: Array, reward: Array | int) -> tuple[Array, Array]:
+    """n_max of each task, and the reward of a success after so many steps."""
+    task = jnp.asarray(task, jnp.uint32)
+    n_max = jnp.asarray(N_MAX).at[task].get(mode="promise_in_bounds")
+    place = jnp.asarray(_OFFSET).at[task].get(mode="promise_in_bounds") + jnp.minimum(steps, n_max)
+    return n_max, jnp.asarray(_REWARD).at[reward, place].get(mode="promise_in_bounds")
 
 
 def toggled(cell: Array, carrying: Array, edition: Edition = TODAY) -> Array:

@@ -113,23 +113,12 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
         render_mode: str | None,
         ahead: int,
     ) -> None:
-        for name, number in (("num_envs", num_envs), ("ahead", ahead)):
-            check_whole(name, number)
-        for name, value, known in (
-            ("reward", reward, REWARDS),
-            ("observation", observation, OBSERVATIONS),
-            ("render_mode", render_mode, (None, "rgb_array")),
-        ):
-            if value not in tuple(known):
-                hint = did_you_mean(str(value), [str(k) for k in known if k])
-                raise MasteryError(f"{name} is {value!r}{hint}")
-        try:
-            mode = AutoresetMode(autoreset_mode)
-        except ValueError:
-            known_modes = ", ".join(repr(m.value) for m in AutoresetMode)
-            raise MasteryError(
-                f"autoreset_mode is {autoreset_mode!r}; choose from {known_modes}"
-            ) from None
+        check_whole("num_envs", num_envs)
+        check_whole("ahead", ahead)
+        _check_one("reward", reward, REWARDS)
+        _check_one("observation", observation, OBSERVATIONS)
+        _check_one("render_mode", render_mode, (None, "rgb_array"))
+        mode = _autoreset_mode(autoreset_mode)
         self._edition = find_edition(edition)
         self.tasks, self._ids = resolve_tasks(tasks)
         self._place = np.full(len(TASKS), -1)  # index into TASKS → index into `tasks`
@@ -393,3 +382,18 @@ def _act(
         truncated=outcome.truncated & ~fresh,
     )
     return after, outcome, observe(after, edition)
+
+
+def _check_one(name: str, value: Any, known: Iterable[Any]) -> None:
+    known = tuple(known)
+    if value not in known:
+        hint = did_you_mean(str(value), [str(k) for k in known if k])
+        raise MasteryError(f"{name} is {value!r}{hint}")
+
+
+def _autoreset_mode(value: AutoresetMode | str) -> AutoresetMode:
+    try:
+        return AutoresetMode(value)
+    except ValueError:
+        known = ", ".join(repr(m.value) for m in AutoresetMode)
+        raise MasteryError(f"autoreset_mode is {value!r}; choose from {known}") from None

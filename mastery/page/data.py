@@ -32,9 +32,23 @@ from mastery.drawing.pictures import places
 from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
 from mastery.programs.catalogue import Recipe
-from mastery.rundir.database import is_training, open_database, read_text, total_frames
+from mastery.rundir.database import (
+    checkpoints,
+    count,
+    has_progress,
+    is_training,
+    last_chunks,
+    last_evaluated,
+    open_database,
+    read_runs,
+    read_sessions,
+    read_solved,
+    read_text,
+    seconds_at,
+    total_frames,
+)
 from mastery.rundir.metrics import SCORES
-from mastery.rundir.results import Curves, has_progress, read_curves, read_solved
+from mastery.rundir.results import Curves, read_curves
 
 POINTS = 240  # the most per curve; more could not be told apart
 FEWEST = 24  # the lowest that CELLS can push that limit to
@@ -70,15 +84,9 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
     with open_database(place.path) as db:
         text, created, ended = read_text(place.path, db)
         job = _described(text)
-        runs = tuple(db.execute("SELECT label, program, seed FROM runs ORDER BY run"))
-        chunks = db.execute(
-            "SELECT step, frames, seconds FROM chunks ORDER BY step DESC LIMIT 20"
-        ).fetchall()
-        sessions = db.execute(
-            "SELECT started, step, command, versions, hardware FROM sessions ORDER BY rowid"
-        ).fetchall()
-        (points,) = db.execute("SELECT count(*) FROM chunks").fetchone()
-        (tested,) = db.execute("SELECT coalesce(max(step), 0) FROM evaluation").fetchone()
+        runs = tuple((label, program, seed) for label, program, seed, _ in read_runs(db))
+        chunks, sessions = last_chunks(db, 20), read_sessions(db)
+        points, tested = count(db, "chunks"), last_evaluated(db)
         fixed = _fixed(text, runs)
         notes = _notes(db, job.count)
         checkpoint = _checkpoint(place.path, db)
@@ -134,7 +142,7 @@ def _fixed(text: str, runs: Runs) -> Entry:
     job = json.loads(text)
     curriculum = Curriculum.from_dict(_first_tasks(job["curriculum"]))
     return {
-        **what(curriculum, job["curriculum"], runs),
+        **fixed_entry(curriculum, job["curriculum"], runs),
         "unit": job["unit"],
         "score": SCORES[job["unit"]],
         "total": total_frames(job),
@@ -184,8 +192,7 @@ class Tail:
 
 def _is_written(db: sqlite3.Connection, curves: Curves) -> bool:
     """Whether the database still has the last point; its wall-clock time identifies it."""
-    row = db.execute("SELECT seconds FROM chunks WHERE step = ?", (int(curves.steps[-1]),))
-    return bool(row.fetchone() == (float(curves.seconds[-1]),))
+    return seconds_at(db, int(curves.steps[-1])) == float(curves.seconds[-1])
 
 
 def job_curves(
@@ -213,9 +220,7 @@ def job_curves(
     with open_database(place.path) as db:
         text, created, _ = read_text(place.path, db)
         job = _described(text)
-        (runs,) = db.execute("SELECT count(*) FROM runs").fetchone()
-        (points,) = db.execute("SELECT count(*) FROM chunks").fetchone()
-        (calls,) = db.execute("SELECT count(*) FROM sessions").fetchone()
+        runs, points, calls = (count(db, table) for table in ("runs", "chunks", "sessions"))
         k = fitting_bins(points, runs, job.tasks)
         if bins != k or sessions != calls or not 0 <= since <= points >> k:
             since = 0
@@ -246,26 +251,12 @@ Tests = dict[str, tuple[NDArray[np.int64], Floats]]  # by policy: frames, return
 
 
 def thin(curves: Curves, chunk: int, k: int) -> tuple[NDArray[np.int64], dict[str, Floats], Tests]:
-    """Merge 2^k points into one: means or sums over them; mastery and progress from the last."""
+    """Merge 2^k points into one."""
     bins = (curves.steps // chunk - 1) >> k
-    starts = np.flatnonzero(np.diff(bins, prepend=-1))
-    ends = np.append(starts[1:], len(bins))[: len(starts)] - 1
-
-    def total(x: NDArray[Any]) -> NDArray[Any]:
-        return np.add.reduceat(x, starts, axis=0) if len(starts) else x
-
-    episodes, played = total(curves.episodes), total(curves.played)
-    gained = total(np.where(curves.episodes > 0, curves.returns * curves.episodes, 0.0))
-    count = total(np.ones((len(bins), 1, 1)))
-    found = {
-        "probability": total(curves.probability) / count,
-        "share": played / np.maximum(played.sum(axis=2, keepdims=True), 1),
-        "mastery": curves.mastery[ends],
-        "progress": curves.progress[ends],
-        "returns": np.where(episodes > 0, gained / np.maximum(episodes, 1), np.nan),
-    }
+    fewer = curves.merged(np.flatnonzero(np.diff(bins, prepend=-1)))
+    shown = ("probability", "share", "mastery", "progress", "returns")
     tests = {p: (e.frames, e.returns) for p, e in curves.evaluations.items() if len(e.frames)}
-    return curves.frames[ends], found, tests
+    return fewer.frames, {name: getattr(fewer, name) for name in shown}, tests
 
 
 def to_json(document: Mapping[str, Any]) -> str:
@@ -279,7 +270,7 @@ NO_PROGRESS = (
 )
 
 
-def what(
+def fixed_entry(
     curriculum: Curriculum, whole: Mapping[str, Any], runs: Sequence[tuple[str, str, int]]
 ) -> Entry:
     """The part of an entry that never changes: curriculum, programs and runs.
@@ -345,14 +336,15 @@ def _notes(db: sqlite3.Connection, tasks: int) -> list[str]:
 
 def _checkpoint(path: Path, db: sqlite3.Connection) -> dict[str, Any] | None:
     """The last checkpoint: its number of updates and its time."""
-    row = db.execute("SELECT step, file FROM checkpoints ORDER BY step DESC LIMIT 1").fetchone()
-    if row is None:
+    kept = checkpoints(db)
+    if not kept:
         return None
+    step, name = kept[0]
     try:
-        when: float | None = round((path / "checkpoints" / Path(row[1]).name).stat().st_mtime, 1)
+        when: float | None = round((path / "checkpoints" / Path(name).name).stat().st_mtime, 1)
     except OSError:
         when = None
-    return {"step": row[0], "time": when}
+    return {"step": step, "time": when}
 
 
 def _speed(chunks: Sequence[tuple[int, int, float]], runs: int, first: int) -> float | None:

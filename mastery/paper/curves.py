@@ -122,7 +122,7 @@ def from_results(results: Results, scale: float = 1.0) -> PaperCurves:
 
     Args:
         results: The job's results.
-        scale: The scale of the experiment, to record; see `Part.job`.
+        scale: The scale of the experiment, to record; see `PaperJob.job`.
 
     Raises:
         MasteryError: If the job has no curves yet.
@@ -130,13 +130,9 @@ def from_results(results: Results, scale: float = 1.0) -> PaperCurves:
     n = len(results.frames)
     if not n:
         raise MasteryError(f"{results.directory} has no curves yet: train it first")
-    each = [np.array([i]) for i in range(min(n, FIRST))]
-    rest = np.arange(len(each), n)
-    parts = each + [p for p in np.array_split(rest, min(len(rest), LATER) or 1) if len(p)]
-    ends = [part[-1] for part in parts]
-    ended = np.stack([results.episodes[part].sum(0) for part in parts])
-    total = np.stack([np.nansum((results.returns * results.episodes)[p], 0) for p in parts])
-    played = np.stack([results.played[part].sum(0) for part in parts])
+    rest = np.arange(min(n, FIRST), n)
+    later = [part[0] for part in np.array_split(rest, min(len(rest), LATER) or 1) if len(part)]
+    thinned = results.merged(np.array([*range(min(n, FIRST)), *later]))
     none = np.full((len(results.labels), len(results.curriculum)), np.nan)
     final = {
         policy: e.returns[-1] if len(e.frames) and e.frames[-1] == results.frames[-1] else none
@@ -147,11 +143,11 @@ def from_results(results: Results, scale: float = 1.0) -> PaperCurves:
         tasks=np.array(results.curriculum.names),
         programs=np.array(results.labels),
         seeds=np.array(results.seeds),
-        frames=results.frames[ends],
-        returns=np.where(ended > 0, total / np.maximum(ended, 1), np.nan),
-        probability=np.stack([results.probability[part].mean(0) for part in parts]),
-        share=played / np.maximum(played.sum(2, keepdims=True), 1),
-        mastery=results.mastery[ends],
+        frames=thinned.frames,
+        returns=thinned.returns,
+        probability=thinned.probability,
+        share=thinned.share,
+        mastery=thinned.mastery,
         sampled=final["sampled"],
         greedy=final["greedy"],
         solved=np.full(len(results.labels), np.nan) if results.solved is None else results.solved,

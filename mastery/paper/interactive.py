@@ -9,7 +9,7 @@ import numpy as np
 
 from mastery.curriculum import Curriculum
 from mastery.page.assemble import write
-from mastery.page.data import NO_PROGRESS, Entry, document, span_of, what
+from mastery.page.data import NO_PROGRESS, Entry, document, fixed_entry, span_of
 from mastery.paper.curves import Found, PaperCurves, with_baselines
 from mastery.rundir.metrics import SCORES
 
@@ -37,7 +37,7 @@ def kept_entry(name: str, kept: PaperCurves) -> Entry:
         "name": name,
         "path": name,
         "version": "1",
-        **what(curriculum, curriculum.to_dict(), runs),
+        **fixed_entry(curriculum, curriculum.to_dict(), runs),
         "unit": about["unit"],
         "score": SCORES[about["unit"]],
         "state": "finished" if about["ended"] else "stopped",

@@ -9,7 +9,7 @@ FOLDER/figures/          the figures, SVG and PNG
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mastery.checkpoint import replace_file
+from mastery.drawing.static_page import section, static_page
 from mastery.errors import MasteryError
 from mastery.paper import claims, curves, learned
 from mastery.paper.claims import WORLDS, shown
@@ -26,7 +27,6 @@ from mastery.paper.curves import Found, PaperCurves, with_baselines
 from mastery.paper.experiments import EXPERIMENTS, PAPER_JOBS, SMALL, THREE, TITLES
 from mastery.paper.interactive import write_interactive
 from mastery.paper.learned import GOOD, LEARNED
-from mastery.simulation.page import PAGE, section
 from mastery.statistics import (
     Estimate,
     first_time,
@@ -93,7 +93,7 @@ def read_shipped(folder: Path, names: Sequence[str] = ()) -> dict[str, PaperCurv
 def write_page(found: Found, folder: Path) -> Path:
     """Write the page from these curves, and return its path."""
     scale = min(float(c.about.get("scale", 1.0)) for c in found.values())
-    pictures = draw_paper_page(found, folder / "figures")
+    pictures = draw_figures(found, folder / "figures")
     sections = [
         *_claims(found),
         *_reinforcement(found, pictures),
@@ -112,14 +112,12 @@ def write_page(found: Found, folder: Path) -> Path:
             f"Scaled down: {scale:g} of the frames and seeds{small}, so nothing here says anything "
             f"about the paper · {about}"
         )
-    html = PAGE.format(
-        title=escape(title),
-        subtitle=f'{escape(about)} · <a href="{INTERACTIVE}">look closer: the interactive page</a>',
-        sections="\n".join(section(escape(s.title), _section_html(s, folder)) for s in sections),
-    ).replace("max-width:860px", "max-width:1080px").replace(
-        "</style>", "td.wrap{white-space:normal;vertical-align:top}img{width:100%;background:#fff;"
-        "border-radius:8px;margin:8px 0}</style>", 1,
-    )  # fmt: skip
+    html = static_page(
+        escape(title),
+        f'{escape(about)} · <a href="{INTERACTIVE}">look closer: the interactive page</a>',
+        [section(escape(s.title), _section_html(s, folder)) for s in sections],
+        width=1080,
+    )
     text = [f"# {title}\n", f"{about}.\n"]
     for s in sections:
         text += [f"## {s.title}\n"] + [f"{s.text}\n"] * bool(s.text)
@@ -140,7 +138,7 @@ def _section_html(s: Section, folder: Path) -> str:
     return "".join(parts) + (s.table.html() if s.table else "")
 
 
-def draw_paper_page(found: Found, folder: Path) -> list[str]:
+def draw_figures(found: Found, folder: Path) -> list[str]:
     """Draw every figure that these curves allow, and return their names."""
     from mastery.paper import figures as f
 
@@ -151,36 +149,8 @@ def draw_paper_page(found: Found, folder: Path) -> list[str]:
         f.write(figure, folder / name)
         drawn.append(name)
 
-    for suffix, world in ((ending, ending[1:]) for ending in WORLDS):
-        own = {name: found[name + suffix] for name in THREE if name + suffix in found}
-        by = f", {world}"
-        for name, c in own.items():
-            for kind, programs in (
-                ("teachers", ("gamax-window", "gamax-linreg", "gprop-linreg")),
-                ("mr", ("gprop-linreg", "mr")),
-            ):
-                if all(p in c.runs for p in programs):
-                    title = f"{TITLES[name]}{by}"
-                    write(f"{name}{suffix}-{kind}", f.returns_by_task(c, programs, title))
-        if "blocked-unlock-pickup" in own:
-            c = own["blocked-unlock-pickup"]
-            write(
-                f"shortcomings{suffix}",
-                f.returns_and_probabilities(
-                    c, "gprop-linreg", min(2e6, c.frames[-1]), f"gProp Linreg{by}"
-                ),
-            )
-        pairs = {
-            f"{TITLES[name]}, {f.NAMES[p]}": (c, p)
-            for name, c in own.items()
-            for p in ("gprop-linreg", "mr")
-        }
-        if pairs:
-            title = f"What was trained on: probabilities, mean over seeds{by}"
-            write(f"probabilities{suffix}", f.probabilities(pairs, title))
-        if own:
-            named = {TITLES[name]: shown(with_baselines(found, name + suffix)) for name in own}
-            write(f"programs{suffix}", f.means(named, f"All programs{by}"))
+    for suffix in WORLDS:
+        _draw_world(found, suffix, write)
     for name, tables, title in (
         ("apart", learned.apart(found), "The world of 2018, taken apart"),
         ("agents", learned.agents(found), "Who needs a curriculum?"),
@@ -203,6 +173,38 @@ def draw_paper_page(found: Found, folder: Path) -> list[str]:
         what = "mean return over tasks and frames: interquartile mean, 95 % interval, and each run"
         write("ablation", f.dots(rows, what, "The mastering-rate program, changed", "mr"))
     return drawn
+
+
+def _draw_world(found: Found, suffix: str, write: Callable[[str, Any], None]) -> None:
+    """The figures of the paper's three curricula in one world."""
+    from mastery.paper import figures as f
+
+    own = {name: found[name + suffix] for name in THREE if name + suffix in found}
+    if not own:
+        return
+    by = f", {suffix[1:]}"
+    for name, c in own.items():
+        for kind, programs in (
+            ("teachers", ("gamax-window", "gamax-linreg", "gprop-linreg")),
+            ("mr", ("gprop-linreg", "mr")),
+        ):
+            if all(p in c.runs for p in programs):
+                title = f"{TITLES[name]}{by}"
+                write(f"{name}{suffix}-{kind}", f.returns_by_task(c, programs, title))
+    if "blocked-unlock-pickup" in own:
+        c = own["blocked-unlock-pickup"]
+        until, title = min(2e6, c.frames[-1]), f"gProp Linreg{by}"
+        figure = f.returns_and_probabilities(c, "gprop-linreg", until, title)
+        write(f"shortcomings{suffix}", figure)
+    pairs = {
+        f"{TITLES[name]}, {f.NAMES[p]}": (c, p)
+        for name, c in own.items()
+        for p in ("gprop-linreg", "mr")
+    }
+    title = f"What was trained on: probabilities, mean over seeds{by}"
+    write(f"probabilities{suffix}", f.probabilities(pairs, title))
+    named = {TITLES[name]: shown(with_baselines(found, name + suffix)) for name in own}
+    write(f"programs{suffix}", f.means(named, f"All programs{by}"))
 
 
 def _claims(found: Found) -> list[Section]:

@@ -14,16 +14,17 @@ import queue
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mastery.errors import MasteryError
 from mastery.paper.experiments import PAPER_JOBS, PaperJob
-from mastery.paper.run import check_same, cores_for, run_part
+from mastery.paper.run import check_same, cores_for, run_part, with_minutes_left
 from mastery.training.devices import accelerated, cores, prepare
 from mastery.training.job import Job
 from mastery.training.signals import held, interrupts, release
-from mastery.training.train import Progress, Trained
+from mastery.training.train import Progress, Trained, TrainOptions
 
 MEMORY = 0.9  # share of a GPU's memory for all processes
 Say = Callable[[PaperJob, Progress | str], None]  # receives progress, or a line for the user
@@ -41,24 +42,20 @@ def together(
     jobs: int,
     say: Say,
     scale: float = 1.0,
-    minutes: float | None = None,
-    elsewhere: bool = False,
-    **options: Any,
+    options: TrainOptions = TrainOptions(),  # noqa: B008 (it cannot change)
 ) -> Iterator[tuple[PaperJob, Trained | str]]:
     """Train jobs in parallel and yield each outcome, or an error text, as its job stops.
 
-    If one job fails, the others continue. When `minutes` run out or on Ctrl-C, no new job starts
-    and the running ones save and stop.
+    If one job fails, the others continue. When `options.minutes` run out or on Ctrl-C, no new job
+    starts and the running ones save and stop.
 
     Args:
         parts: The jobs.
         folder: Holds the run directories.
         jobs: The most jobs at the same time.
         say: Called with progress, and with lines for the user.
-        scale: See `Part.job`.
-        minutes: Stop after this many minutes.
-        elsewhere: Resume even on a different device.
-        options: Passed to `train` and `resume`.
+        scale: See `PaperJob.job`.
+        options: For `train` and `resume`; the minutes are those of all jobs together.
     """
     wanted = {part.name: part.job(scale) for part in parts}
     for name, job in wanted.items():
@@ -72,14 +69,14 @@ def together(
     began = time.monotonic()
     with interrupts(lambda _: _pass_on(running.values())) as interrupted:
         while True:
-            left = None if minutes is None else minutes - (time.monotonic() - began) / 60
-            if waiting and len(running) < jobs and not interrupted and (left is None or left > 0):
+            now = with_minutes_left(options, began)
+            in_time = now.minutes is None or now.minutes > 0
+            if waiting and len(running) < jobs and not interrupted and in_time:
                 part = PAPER_JOBS[waiting.pop(0)]
                 devices = cores_for(folder / part.name, wanted[part.name], share)
                 running[part.name] = _context.Process(
                     target=_work,
-                    args=(events, part, folder, devices, options),
-                    kwargs={"scale": scale, "minutes": left, "elsewhere": elsewhere},
+                    args=(events, part, folder, devices, scale, now),
                 )
                 with held():
                     running[part.name].start()
@@ -133,9 +130,9 @@ def _next(events: Any, running: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _work(
-    events: Any, part: PaperJob, folder: Path, devices: int, options: dict[str, Any], **given: Any
+    events: Any, part: PaperJob, folder: Path, devices: int, scale: float, options: TrainOptions
 ) -> None:
-    """Train one job in this child process; `given` is passed to `run_part`."""
+    """Train one job in this child process."""
     os.setsid()  # Ctrl-C reaches only the parent, which forwards it
     parent = multiprocessing.parent_process()
 
@@ -145,11 +142,15 @@ def _work(
         else:
             events.put((part.name, progress))
 
-    whole = options | {"report": report, "note": lambda text: events.put((part.name, text))}
+    def note(text: str) -> None:
+        events.put((part.name, text))
+
     try:
         release()
         prepare(devices)
-        events.put((part.name, run_part(part, folder, options=whole, **given)))
+        events.put(
+            (part.name, run_part(part, folder, scale, replace(options, report=report, note=note)))
+        )
     except MasteryError as error:
         events.put((part.name, Died(str(error))))
     except KeyboardInterrupt:

@@ -10,69 +10,65 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mastery.errors import MasteryError
 from mastery.paper import curves
 from mastery.paper.experiments import PaperJob
 from mastery.rundir.results import load_results
 from mastery.training.job import Job, read_job
-from mastery.training.train import Report, Trained, resume, train
+from mastery.training.train import Report, Trained, TrainOptions, resume, train
 
 
 def run(
     parts: Iterable[PaperJob],
     folder: Path,
     scale: float = 1.0,
-    minutes: float | None = None,
-    elsewhere: bool = False,
+    options: TrainOptions = TrainOptions(),  # noqa: B008 (it cannot change)
     watch: Callable[[Job], AbstractContextManager[Report]] | None = None,
-    **options: Any,
 ) -> Iterator[tuple[PaperJob, Trained]]:
     """Train or resume jobs one after the other, and yield each outcome.
 
-    Stops when `minutes` run out, or after a job that was interrupted.
+    Stops when `options.minutes` run out, or after a job that was interrupted.
 
     Args:
         parts: The jobs.
         folder: Holds the run directories.
-        scale: See `Part.job`.
-        minutes: Stop after this many minutes, over all jobs.
-        elsewhere: Resume even on a different device.
+        scale: See `PaperJob.job`.
+        options: For `train` and `resume`; the minutes are those of all jobs together.
         watch: Opens the progress display of a job.
-        options: Passed to `train` and `resume`.
     """
     wanted = [(part, part.job(scale)) for part in parts]
     for part, job in wanted:
         check_same(folder / part.name, job)
     began = time.monotonic()
     for part, job in wanted:
-        left = None if minutes is None else minutes - (time.monotonic() - began) / 60
-        if left is not None and left <= 0:
+        now = with_minutes_left(options, began)
+        if now.minutes is not None and now.minutes <= 0:
             return
         with nullcontext() if watch is None else watch(job) as report:
-            outcome = run_part(part, folder, scale, left, elsewhere, options | {"report": report})
+            outcome = run_part(part, folder, scale, replace(now, report=report))
         yield part, outcome
         if outcome.interrupted:
             return
 
 
-def run_part(
-    part: PaperJob,
-    folder: Path,
-    scale: float,
-    minutes: float | None,
-    elsewhere: bool,
-    options: dict[str, Any],
-) -> Trained:
+def with_minutes_left(options: TrainOptions, began: float) -> TrainOptions:
+    """The options with the minutes that are left of those since `began`, a monotonic time."""
+    if options.minutes is None:
+        return options
+    return replace(options, minutes=options.minutes - (time.monotonic() - began) / 60)
+
+
+def run_part(part: PaperJob, folder: Path, scale: float, options: TrainOptions) -> Trained:
     """Train or resume one job, then save its curves."""
     directory = folder / part.name
     if (directory / "run.db").exists():
-        outcome = resume(directory, elsewhere=elsewhere, minutes=minutes, **options)
+        outcome = resume(directory, options)
     else:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        outcome = train(part.job(scale), directory, minutes=minutes, **options)
+        outcome = train(part.job(scale), directory, options)
     keep(directory, folder, scale)
     return outcome
 

@@ -5,8 +5,8 @@
 Modules, in the order data flows:
 
     progress       returns → learning progress β
-    attention      progress and mastery → attention (equation 1)
-    graph          sums and minima along the edges (equations 2 and 3)
+    attention      progress and mastery → attention (equations 1, 2 and 3)
+    graph          the order of the tasks as arrays
     distribution   attention → probabilities, and drawing from them
     program        the parts combined, as pure functions
     step           one time-step of teaching

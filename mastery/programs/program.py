@@ -125,7 +125,7 @@ class Program(NamedTuple):
     graph: Graph
 
     @property
-    def random(self) -> bool:
+    def uses_noise(self) -> bool:
         """Whether the program uses noise."""
         return isinstance(self.progress, (Sampling, Naive)) or isinstance(self.converter, Amax)
 
@@ -158,7 +158,7 @@ class Program(NamedTuple):
             tasks=tasks,
             attention=self.attention.init(zeros),
             held=xp.zeros((), dtype=xp.int32),
-            noise=noise if self.random else noise[:0],
+            noise=noise if self.uses_noise else noise[:0],
         )
         return self._hold(state, True)
 
@@ -228,7 +228,7 @@ class Program(NamedTuple):
     def advance(self, state: ProgramState, tasks: Tasks, seen: Array, noise: Array) -> ProgramState:
         """Do the part of `observe` that concerns all tasks together."""
         t = state.t + 1
-        noise = noise if self.random else state.noise
+        noise = noise if self.uses_noise else state.noise
         new = ProgramState(t, tasks, state.attention, state.held, noise)
         if isinstance(self.attention, LEARNING):
             xp = tasks.mean.__array_namespace__()
@@ -241,7 +241,7 @@ class Program(NamedTuple):
     def view(self, state: ProgramState) -> View:
         """Mastery and learning progress, the inputs of attention."""
         history, mean, low, high, memory = state.tasks
-        uniforms = state.noise[0] if self.random else mean
+        uniforms = state.noise[0] if self.uses_noise else mean
         beta = self.progress.estimate(memory, history, uniforms, self.window)
         return View(mastering_rate(mean, low, high), beta, self.graph)
 
@@ -274,7 +274,7 @@ class Program(NamedTuple):
 
     def _converted(self, state: ProgramState) -> Array:
         a = self.redistribute(self.attention.attend(state.attention, self.view(state)))
-        return self.converter.convert(a, state.noise[1] if self.random else a)
+        return self.converter.convert(a, state.noise[1] if self.uses_noise else a)
 
     def _hold(self, state: ProgramState, over: Array) -> ProgramState:
         """Naive only: after K time-steps, update β of the held task and draw the next task."""

@@ -1,7 +1,7 @@
 """The run directory: all files of a training job. Reading it needs no JAX.
 
-store         writes metrics and checkpoints, and locks the directory
-database      reads run.db
+store         writes rows and checkpoints, and locks the directory
+database      run.db: its tables, and every query that reads them
 metrics       the data that a training loop reports
 machine       hardware and package versions
 results       the curves as arrays, and a list of jobs

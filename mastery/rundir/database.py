@@ -1,6 +1,6 @@
-"""Read run.db without JAX, even while a job is training.
+"""run.db: its tables, and every query that reads them.
 
-`mastery.rundir.store` defines its tables and writes it.
+Reading needs no JAX and works while a job is training. `mastery.rundir.store` writes the rows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,27 @@ from mastery.errors import CheckpointError, MasteryError
 
 FORMAT = 3
 READABLE = (2, 3)  # format 2 has no learning progress
+
+SCHEMA = """
+CREATE TABLE job (format INTEGER NOT NULL, job TEXT NOT NULL, created TEXT NOT NULL, ended TEXT);
+CREATE TABLE runs (run INTEGER PRIMARY KEY, label TEXT NOT NULL, program TEXT NOT NULL,
+    seed INTEGER NOT NULL, changes TEXT NOT NULL);
+CREATE TABLE tasks (task INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE sessions (started TEXT NOT NULL, step INTEGER NOT NULL, command TEXT NOT NULL,
+    versions TEXT NOT NULL, hardware TEXT NOT NULL);
+CREATE TABLE chunks (step INTEGER PRIMARY KEY, frames INTEGER NOT NULL, seconds REAL NOT NULL);
+CREATE TABLE training (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
+    probability REAL NOT NULL, mastery REAL NOT NULL, frames INTEGER NOT NULL,
+    episodes INTEGER NOT NULL, return REAL, progress REAL,
+    PRIMARY KEY (step, run, task)) WITHOUT ROWID;
+CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
+    policy TEXT NOT NULL, return REAL NOT NULL, success REAL NOT NULL, length REAL NOT NULL,
+    PRIMARY KEY (step, run, task, policy)) WITHOUT ROWID;
+CREATE TABLE solved (step INTEGER NOT NULL, run INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
+CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
+"""
+
+Arrays = list[NDArray[Any]]
 
 
 @contextlib.contextmanager
@@ -94,7 +115,133 @@ def total_frames(job: Mapping[str, Any]) -> int:
     return math.ceil(int(job["frames"]) / chunk) * chunk
 
 
-def columns(db: sqlite3.Connection, query: str, types: str) -> list[NDArray[Any]]:
+def read_runs(db: sqlite3.Connection) -> list[tuple[str, str, int, str]]:
+    """Label, program, seed and changed settings (JSON) of each run."""
+    return db.execute("SELECT label, program, seed, changes FROM runs ORDER BY run").fetchall()
+
+
+def read_sessions(db: sqlite3.Connection) -> list[tuple[str, int, str, str, str]]:
+    """Start, update, command, versions and hardware (JSON) of each session."""
+    return db.execute(
+        "SELECT started, step, command, versions, hardware FROM sessions ORDER BY rowid"
+    ).fetchall()
+
+
+def count(db: sqlite3.Connection, table: str) -> int:
+    """The number of rows of a table."""
+    return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def last_chunks(db: sqlite3.Connection, number: int) -> list[tuple[int, int, float]]:
+    """Updates, frames and seconds up to the last chunks, newest first."""
+    query = "SELECT step, frames, seconds FROM chunks ORDER BY step DESC LIMIT ?"
+    return db.execute(query, (number,)).fetchall()
+
+
+def seconds_at(db: sqlite3.Connection, step: int) -> float | None:
+    """The seconds up to the chunk that ends with this update; None if there is none."""
+    row = db.execute("SELECT seconds FROM chunks WHERE step = ?", (step,)).fetchone()
+    return None if row is None else float(row[0])
+
+
+def checkpoints(db: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Update and file name of each checkpoint, newest first."""
+    return db.execute("SELECT step, file FROM checkpoints ORDER BY step DESC").fetchall()
+
+
+def read_solved(db: sqlite3.Connection, runs: int) -> NDArray[np.float64]:
+    """The frames until each run had learned every task; NaN if not yet."""
+    solved = np.full(runs, np.nan)
+    for run, when in db.execute("SELECT run, frames FROM solved"):
+        solved[run] = when
+    return solved
+
+
+def last_evaluated(db: sqlite3.Connection) -> int:
+    """The update of the last evaluation; 0 if there is none."""
+    return int(db.execute("SELECT coalesce(max(step), 0) FROM evaluation").fetchone()[0])
+
+
+# max(policy) is sampled, or greedy if there is no other
+_LAST_EVALUATION = (
+    "FROM evaluation WHERE step = (SELECT max(step) FROM evaluation) "
+    "AND policy = (SELECT max(policy) FROM evaluation) GROUP BY run"
+)
+
+
+def best_run(db: sqlite3.Connection) -> int:
+    """The run with the highest mean return in the last evaluation; 0 if there was none."""
+    query = f"SELECT run {_LAST_EVALUATION} ORDER BY avg(return) DESC, run LIMIT 1"
+    row = db.execute(query).fetchone()
+    return int(row[0]) if row else 0
+
+
+def final_returns(db: sqlite3.Connection, chunks: int) -> list[float]:
+    """The mean over tasks of each run's return in the last evaluation.
+
+    If there was none, in training over the last chunks; runs with an unknown task are omitted.
+    """
+    rows = db.execute(f"SELECT avg(return) {_LAST_EVALUATION}").fetchall()
+    if not rows:
+        rows = db.execute(
+            "SELECT avg(mean) FROM (SELECT run, sum(return * episodes) / sum(episodes) AS mean "
+            "FROM training WHERE step IN (SELECT step FROM chunks ORDER BY step DESC LIMIT ?) "
+            "GROUP BY run, task) GROUP BY run HAVING count(mean) = count(*)",
+            (chunks,),
+        ).fetchall()
+    return [float(mean) for (mean,) in rows]
+
+
+def recent_training(db: sqlite3.Connection, chunks: int) -> Arrays:
+    """Episodes and their mean return in each of the last chunks, oldest first; each (chunks, runs,
+    tasks)."""
+    found = _columns(
+        db,
+        "SELECT episodes, return FROM training WHERE step IN (SELECT step FROM chunks "
+        f"ORDER BY step DESC LIMIT {int(chunks)}) ORDER BY step, run, task",
+        "if",
+    )
+    return [x.reshape(-1, count(db, "runs"), count(db, "tasks")) for x in found]
+
+
+def has_progress(db: sqlite3.Connection) -> bool:
+    """Whether the database records learning progress; format 2 does not."""
+    return any(row[1] == "progress" for row in db.execute("PRAGMA table_info(training)"))
+
+
+def read_points(db: sqlite3.Connection, after: int) -> Arrays:
+    """Updates, frames and seconds of every chunk after an update."""
+    query = f"SELECT step, frames, seconds FROM chunks WHERE step > {int(after)} ORDER BY step"
+    return _columns(db, query, "iif")
+
+
+def read_training(db: sqlite3.Connection, after: int, tasks: int) -> Arrays:
+    """Probability, mastery, progress, return, episodes and frames, by step, run and task.
+
+    Args:
+        db: An open database.
+        after: Only what comes after this update.
+        tasks: Only the first tasks.
+    """
+    beta = "progress" if has_progress(db) else "NULL"
+    query = (
+        f"SELECT probability, mastery, {beta}, return, episodes, frames FROM training "
+        f"WHERE step > {int(after)} AND task < {int(tasks)} ORDER BY step, run, task"
+    )
+    return _columns(db, query, "ffffii")
+
+
+def read_evaluation(db: sqlite3.Connection, policy: str, after: int, tasks: int) -> Arrays:
+    """The frames of each evaluation; and return, success and length, by step, run and task."""
+    some = (
+        f"FROM evaluation WHERE policy = '{policy}' AND step > {int(after)} AND task < {int(tasks)}"
+    )
+    query = f"SELECT frames FROM chunks WHERE step IN (SELECT step {some}) ORDER BY step"
+    values = _columns(db, f"SELECT return, success, length {some} ORDER BY step, run, task", "fff")
+    return _columns(db, query, "i") + values
+
+
+def _columns(db: sqlite3.Connection, query: str, types: str) -> Arrays:
     """The columns of a query as arrays.
 
     Args:

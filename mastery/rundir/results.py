@@ -19,10 +19,17 @@ from numpy.typing import NDArray
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError
 from mastery.rundir.database import (
-    columns,
+    final_returns,
     is_training,
+    last_chunks,
     open_database,
     read_description,
+    read_evaluation,
+    read_points,
+    read_runs,
+    read_sessions,
+    read_solved,
+    read_training,
     total_frames,
 )
 from mastery.rundir.metrics import POLICIES, SCORES
@@ -66,6 +73,38 @@ class Curves:
     episodes: Ints  # number of episodes that ended in the chunk
     played: Ints  # frames of each task in the chunk
     evaluations: Mapping[str, Evaluations]  # by policy: greedy and sampled
+
+    @property
+    def share(self) -> Floats:
+        """Each task's share of the frames of a point."""
+        share: Floats = self.played / np.maximum(self.played.sum(axis=2, keepdims=True), 1)
+        return share
+
+    def merged(self, starts: Ints) -> Curves:
+        """The same curves with fewer points: each merges those from one start to the next.
+
+        Args:
+            starts: The index of the first point to merge into each, ascending, the first 0.
+        """
+        ends = np.append(starts[1:], len(self.steps))[: len(starts)] - 1
+
+        def total(x: NDArray[Any]) -> NDArray[Any]:
+            return np.add.reduceat(x, starts, axis=0) if len(starts) else x
+
+        episodes = total(self.episodes)
+        gained = total(np.where(self.episodes > 0, self.returns * self.episodes, 0.0))
+        last = {
+            name: getattr(self, name)[ends]
+            for name in ("steps", "frames", "seconds", "mastery", "progress")
+        }
+        return Curves(
+            **last,
+            probability=total(self.probability) / total(np.ones((len(self.steps), 1, 1))),
+            returns=np.where(episodes > 0, gained / np.maximum(episodes, 1), np.nan),
+            episodes=episodes,
+            played=total(self.played),
+            evaluations=self.evaluations,
+        )
 
     def after(self, step: int) -> Curves:
         """The points after an update."""
@@ -112,12 +151,6 @@ class Results(Curves):
     training: bool  # whether a process is training it now
 
     @property
-    def share(self) -> Floats:
-        """Each task's share of the frames of a point."""
-        share: Floats = self.played / np.maximum(self.played.sum(axis=2, keepdims=True), 1)
-        return share
-
-    @property
     def groups(self) -> dict[str, Ints]:
         """Indices of the runs of each label; they differ only in the seed."""
         return {
@@ -162,10 +195,7 @@ def load_results(directory: str | Path) -> Results:
     with open_database(directory) as db:
         job, created, ended = read_description(directory, db)
         curriculum = Curriculum.from_dict(job["curriculum"])
-        runs = db.execute("SELECT label, program, seed, changes FROM runs ORDER BY run").fetchall()
-        sessions = db.execute(
-            "SELECT started, step, command, versions, hardware FROM sessions ORDER BY rowid"
-        ).fetchall()
+        runs, sessions = read_runs(db), read_sessions(db)
         return Results(
             **vars(read_curves(db, len(runs), len(curriculum))),
             directory=directory,
@@ -188,35 +218,19 @@ def load_results(directory: str | Path) -> Results:
 
 def read_curves(db: sqlite3.Connection, runs: int, tasks: int, after: int = 0) -> Curves:
     """The points after update `after`, with the first `tasks` tasks."""
-    some = f"step > {int(after)} AND task < {int(tasks)}"
-    beta = "progress" if has_progress(db) else "NULL"
-    steps, frames, seconds = columns(
-        db,
-        f"SELECT step, frames, seconds FROM chunks WHERE step > {int(after)} ORDER BY step",
-        "iif",
-    )
+    steps, frames, seconds = read_points(db, after)
     probability, mastery, progress, returns, episodes, played = (
-        x.reshape(len(steps), runs, tasks)
-        for x in columns(
-            db,
-            f"SELECT probability, mastery, {beta}, return, episodes, frames FROM training "
-            f"WHERE {some} ORDER BY step, run, task",
-            "ffffii",
-        )
+        x.reshape(len(steps), runs, tasks) for x in read_training(db, after, tasks)
     )
-    evaluations = {policy: _evaluations(db, policy, some, runs, tasks) for policy in POLICIES}
+    evaluations = {}
+    for policy in POLICIES:
+        tested, *values = read_evaluation(db, policy, after, tasks)
+        shaped = (x.reshape(len(tested), runs, tasks) for x in values)
+        evaluations[policy] = Evaluations(tested, *shaped)
     return Curves(
         steps, frames, seconds, probability, mastery, progress, returns, episodes, played,
         evaluations,
     )  # fmt: skip
-
-
-def read_solved(db: sqlite3.Connection, runs: int) -> Floats:
-    """The frames until each run had learned every task; NaN if not yet."""
-    solved = np.full(runs, np.nan)
-    for run, when in db.execute("SELECT run, frames FROM solved"):
-        solved[run] = when
-    return solved
 
 
 @dataclass(frozen=True)
@@ -272,16 +286,15 @@ def _summary(path: Path) -> Summary:
         with open_database(path) as db:
             job, created, ended = read_description(path, db)
             state = "finished: " + ended if ended else "stopped"
-            programs = db.execute("SELECT program FROM runs ORDER BY run").fetchall()
-            frames = db.execute("SELECT coalesce(max(frames), 0) FROM chunks").fetchone()[0]
-            means = _final(db)
+            last = last_chunks(db, 1)
+            means = final_returns(db, RECENT)
             return Summary(
                 path=path,
                 state="training" if is_training(path) else state,
                 curriculum=str(job["curriculum"]["name"]),
-                programs=tuple(dict.fromkeys(program for (program,) in programs)),
+                programs=tuple(dict.fromkeys(program for _, program, *_ in read_runs(db))),
                 seeds=int(job["seeds"]),
-                frames=int(frames),
+                frames=last[0][1] if last else 0,
                 total=total_frames(job),
                 created=str(created),
                 worst=min(means, default=None),
@@ -291,41 +304,5 @@ def _summary(path: Path) -> Summary:
         return Summary(path, str(error))
 
 
-def _final(db: sqlite3.Connection) -> list[float]:
-    """The final return of each run, mean over tasks; runs with an unknown task are omitted."""
-    rows = db.execute(  # max(policy) is sampled, or greedy if there is no other
-        "SELECT avg(return) FROM evaluation WHERE step = (SELECT max(step) FROM evaluation) "
-        "AND policy = (SELECT max(policy) FROM evaluation) GROUP BY run"
-    ).fetchall()
-    if not rows:
-        rows = db.execute(
-            "SELECT avg(mean) FROM (SELECT run, sum(return * episodes) / sum(episodes) AS mean "
-            "FROM training WHERE step IN (SELECT step FROM chunks ORDER BY step DESC LIMIT ?) "
-            "GROUP BY run, task) GROUP BY run HAVING count(mean) = count(*)",
-            (RECENT,),
-        ).fetchall()
-    return [float(mean) for (mean,) in rows]
-
-
 def _joined(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate((a, b))
-
-
-def has_progress(db: sqlite3.Connection) -> bool:
-    """Whether the database records learning progress; format 2 does not."""
-    return any(row[1] == "progress" for row in db.execute("PRAGMA table_info(training)"))
-
-
-def _evaluations(
-    db: sqlite3.Connection, policy: str, some: str, runs: int, tasks: int
-) -> Evaluations:
-    of_policy = f"FROM evaluation WHERE policy = '{policy}' AND {some}"
-    (frames,) = columns(
-        db,
-        f"SELECT frames FROM chunks WHERE step IN (SELECT step {of_policy}) ORDER BY step",
-        "i",
-    )
-    found = columns(
-        db, f"SELECT return, success, length {of_policy} ORDER BY step, run, task", "fff"
-    )
-    return Evaluations(frames, *(x.reshape(len(frames), runs, tasks) for x in found))

@@ -26,31 +26,21 @@ from numpy.typing import NDArray
 from mastery import checkpoint
 from mastery.curriculum import Curriculum
 from mastery.errors import CheckpointError, MasteryError
-from mastery.rundir.database import FORMAT, open_database, read_description
+from mastery.rundir.database import (
+    FORMAT,
+    SCHEMA,
+    checkpoints,
+    last_chunks,
+    open_database,
+    read_description,
+    read_sessions,
+    recent_training,
+)
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import POLICIES, Evaluation, Metrics
 
 KIND = "mastery.runs"  # kind of the checkpoints; a change would make old ones unreadable
 KEEP = 2  # checkpoints on disk
-
-_SCHEMA = """
-CREATE TABLE job (format INTEGER NOT NULL, job TEXT NOT NULL, created TEXT NOT NULL, ended TEXT);
-CREATE TABLE runs (run INTEGER PRIMARY KEY, label TEXT NOT NULL, program TEXT NOT NULL,
-    seed INTEGER NOT NULL, changes TEXT NOT NULL);
-CREATE TABLE tasks (task INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE TABLE sessions (started TEXT NOT NULL, step INTEGER NOT NULL, command TEXT NOT NULL,
-    versions TEXT NOT NULL, hardware TEXT NOT NULL);
-CREATE TABLE chunks (step INTEGER PRIMARY KEY, frames INTEGER NOT NULL, seconds REAL NOT NULL);
-CREATE TABLE training (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
-    probability REAL NOT NULL, mastery REAL NOT NULL, frames INTEGER NOT NULL,
-    episodes INTEGER NOT NULL, return REAL, progress REAL,
-    PRIMARY KEY (step, run, task)) WITHOUT ROWID;
-CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
-    policy TEXT NOT NULL, return REAL NOT NULL, success REAL NOT NULL, length REAL NOT NULL,
-    PRIMARY KEY (step, run, task, policy)) WITHOUT ROWID;
-CREATE TABLE solved (step INTEGER NOT NULL, run INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
-CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
-"""
 
 
 class JobLike(Protocol):
@@ -112,7 +102,7 @@ class Store:
 
     def _create(self, job: JobLike) -> None:
         with self._transaction() as db:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
+            for statement in filter(str.strip, SCHEMA.split(";")):
                 db.execute(statement)
             db.executemany("INSERT INTO tasks VALUES (?, ?)", enumerate(job.curriculum.names))
             db.executemany(
@@ -148,20 +138,22 @@ class Store:
     @property
     def step(self) -> int:
         """Number of updates recorded in the curves."""
-        return int(self._db.execute("SELECT coalesce(max(step), 0) FROM chunks").fetchone()[0])
+        last = last_chunks(self._db, 1)
+        return last[0][0] if last else 0
 
     @property
     def seconds(self) -> float:
         """Seconds of training up to `step`."""
-        found = self._db.execute("SELECT coalesce(max(seconds), 0) FROM chunks").fetchone()
-        return float(found[0])
+        last = last_chunks(self._db, 1)
+        return last[0][2] if last else 0.0
 
     def last_hardware(self) -> dict[str, Any] | None:
         """Hardware and package versions of the last recorded session; None if there is none."""
-        row = self._db.execute(
-            "SELECT versions, hardware FROM sessions ORDER BY rowid DESC LIMIT 1"
-        ).fetchone()
-        return {"versions": json.loads(row[0]), **json.loads(row[1])} if row else None
+        sessions = read_sessions(self._db)
+        if not sessions:
+            return None
+        *_, packages, machine = sessions[-1]
+        return {"versions": json.loads(packages), **json.loads(machine)}
 
     def begin_session(self, command: str, step: int) -> None:
         """Record the command, versions and hardware used from this step on."""
@@ -238,7 +230,7 @@ class Store:
         Raises:
             CheckpointError: If every checkpoint is damaged. Nothing is changed.
         """
-        rows = self._db.execute("SELECT step, file FROM checkpoints ORDER BY step DESC").fetchall()
+        rows = checkpoints(self._db)
         for i, (step, name) in enumerate(rows):
             try:
                 _, arrays = checkpoint.read(self.directory / "checkpoints" / name, KIND)
@@ -266,7 +258,7 @@ class Store:
 
     def _remove_unlisted(self) -> None:
         """Delete unfinished checkpoint files and those that the database does not list."""
-        listed = {name for (name,) in self._db.execute("SELECT file FROM checkpoints")}
+        listed = {name for _, name in checkpoints(self._db)}
         for path in (self.directory / "checkpoints").iterdir():
             unfinished = path.name.startswith(".") and path.name.endswith(".tmp")
             if unfinished or (path.suffix == ".ckpt" and path.name not in listed):
@@ -275,16 +267,7 @@ class Store:
 
     def recent(self, chunks: int) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """The `totals` of each of the last chunks, oldest first."""
-        counts = "SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM tasks)"
-        shape = (-1, *self._db.execute(counts).fetchone())
-        rows = self._db.execute(
-            "SELECT episodes, return FROM training WHERE step IN "
-            "(SELECT step FROM chunks ORDER BY step DESC LIMIT ?) ORDER BY step, run, task",
-            (chunks,),
-        ).fetchall()
-        episodes = np.array([n for n, _ in rows], np.int64).reshape(shape)
-        returns = np.array([np.nan if r is None else r for _, r in rows]).reshape(shape)
-        return list(zip(episodes, returns, strict=True))
+        return list(zip(*recent_training(self._db, chunks), strict=True))
 
     def close(self) -> None:
         """Close the database and release the lock."""

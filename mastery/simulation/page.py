@@ -10,38 +10,10 @@ import numpy as np
 
 from mastery.curriculum import Curriculum
 from mastery.drawing.pictures import curriculum_svg, curves_svg
+from mastery.drawing.static_page import section, static_page
 from mastery.simulation.simulate import Learner, Outcome
 
 KINDS = ("mastered", "learnable", "not yet learnable")
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root{{color-scheme:light dark;--back:#fbfaf8;--card:#fff;--ink:#1d2327;--soft:#5c666d;--line:#e3e1dc}}
-@media (prefers-color-scheme:dark){{:root{{--back:#15181b;--card:#1d2125;--ink:#e8eaec;--soft:#a9b2b8;--line:#333a40}}}}
-body{{margin:0;background:var(--back);color:var(--ink);font:16px/1.55 ui-sans-serif,system-ui,'Segoe UI',Helvetica,Arial,sans-serif}}
-main{{max-width:860px;margin:0 auto;padding:40px 20px 80px}}
-h1{{font-size:28px;line-height:1.2;margin:0 0 8px}} h2{{font-size:19px;margin:0 0 6px}}
-p{{margin:0 0 12px}} .soft{{color:var(--soft)}}
-section{{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:22px;margin-top:22px;overflow-x:auto}}
-svg{{max-width:100%;min-width:560px;height:auto}} section.graph svg{{max-width:none;min-width:0}}
-table{{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}}
-th,td{{text-align:right;padding:7px 10px;border-bottom:1px solid var(--line);white-space:nowrap}}
-th:first-child,td:first-child{{text-align:left}} th{{color:var(--soft);font-weight:600;font-size:13px}}
-.split{{display:flex;height:16px;min-width:150px;border-radius:8px;overflow:hidden}}
-.k0{{background:#086852}}.k1{{background:#56B4E9}}.k2{{background:#D55E00}}
-.key span{{white-space:nowrap;margin-right:16px}} td.left,th.left{{text-align:left}}
-small{{color:var(--soft)}} summary{{cursor:pointer;color:var(--soft)}} details{{margin-top:16px}}
-.key i{{display:inline-block;width:12px;height:12px;border-radius:4px;margin:0 5px 0 14px}}
-code{{font-size:14px}}
-</style></head><body><main>
-<h1>{title}</h1>
-<p class="soft">{subtitle}</p>
-{sections}
-</main></body></html>
-"""
 
 
 def simulation_page(
@@ -55,8 +27,8 @@ def simulation_page(
         learner: The synthetic learner's settings.
         command: The command line to show on the page.
     """
-    best = outcomes[0]
-    final = dict(zip(curriculum.names, best.skill[-1].mean(axis=0).tolist(), strict=True))
+    first = outcomes[0]
+    final = dict(zip(curriculum.names, first.skill[-1].mean(axis=0).tolist(), strict=True))
     mean = {o.program: (o.times, o.skill.mean(axis=2)) for o in outcomes}
     share = {o.program: (o.times, (o.skill >= learner.mastered).mean(axis=2)) for o in outcomes}
     sections = [
@@ -72,34 +44,30 @@ def simulation_page(
     if len(curriculum) <= 400:
         sections.append(
             section(
-                f"The curriculum, as {escape(best.program)} leaves it",
+                f"The curriculum, as {escape(first.program)} leaves it",
                 curriculum_svg(curriculum, final),
                 "graph",
             )
         )
-    seeds = len(best.steps)
+    seeds = len(first.steps)
     settings = ", ".join(f"{k} {v:g}" for k, v in vars(learner).items())
     sections.append(
         section(
             "How this was made",
             f"<p><code>{escape(command)}</code></p><p class='soft'>Synthetic learners, not a "
-            f"neural network: {settings}. Budget: {best.budget:,} time-steps.</p>",
+            f"neural network: {settings}. Budget: {first.budget:,} time-steps.</p>",
         )
     )
-    return PAGE.format(
-        title=f"Teaching {escape(curriculum.name)}",
-        subtitle=f"{len(curriculum)} tasks, {seeds} synthetic learners for each program",
-        sections="\n".join(sections),
+    return static_page(
+        f"Teaching {escape(curriculum.name)}",
+        f"{len(curriculum)} tasks, {seeds} synthetic learners for each program",
+        sections,
     )
 
 
 def steps_text(steps: float, budget: int) -> str:
     """A number of time-steps as text; `> budget` if it is infinite."""
     return f"{steps:,.0f}" if math.isfinite(steps) else f"> {budget:,}"
-
-
-def section(title: str, inside: str, kind: str = "") -> str:
-    return f'<section class="{kind}"><h2>{title}</h2>{inside}</section>'
 
 
 def _table(outcomes: Sequence[Outcome]) -> str:

@@ -16,7 +16,7 @@ mastered at the first time-step when every skill is at least `mastered`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -171,12 +171,7 @@ def simulate(
     check_whole("seed", seed, 0)
     if steps is not None:
         check_whole("steps", steps)
-    if backend not in ("auto", "jax", "numpy"):
-        raise MasteryError(f"backend {backend!r} is none of auto, jax, numpy")
-    if backend == "auto":
-        backend = "jax" if find_spec("jax") else "numpy"
-    if backend == "jax" and not find_spec("jax"):
-        raise MasteryError("backend jax needs jax: pip install 'mastery[train]'")
+    chunks = _chunks(backend)
     learner = learner or Learner()
     efforts = _efforts(curriculum, learner)
     budget = steps or math.ceil(10 * efforts.sum() / learner.episodes)
@@ -185,37 +180,53 @@ def simulate(
     world = _world(curriculum, learner, efforts)
     outcomes: list[Outcome] = []
     for given in programs:
-        if isinstance(given, str):
-            given = Recipe.parse(given)
-        name = str(given) if isinstance(given, Recipe) else type(given).__name__
-        program = given.build(curriculum) if isinstance(given, Recipe) else given
-        check_fits(program, curriculum)
+        name, program = _built(given, curriculum)
         same = sum(o.program.partition(" #")[0] == name for o in outcomes)
         name += f" #{same + 1}" if same else ""
-        chunks = (_jax_chunks if backend == "jax" else _numpy_chunks)(
-            program, world, learner.episodes, seeds, seed, budget
-        )
-        times, skills = [0], [np.zeros((seeds, len(curriculum)))]
         if report:  # before the first chunk, which may take a while to compile
-            report(name, 0, budget, skills[0][0])
-        for carry in chunks:
-            times.append(int(carry.t[0]))
-            skills.append(np.asarray(carry.skill, np.float64))
-            if report:
-                report(name, times[-1], budget, skills[-1].mean(axis=0))
-        at = np.asarray(carry.mastered_at, np.float64)
-        spent = np.asarray(carry.spent, np.float64).sum(axis=0)
-        outcomes.append(
-            Outcome(
-                name,
-                np.where(at > 0, at, np.inf),
-                budget,
-                np.array(times),
-                np.stack(skills),
-                spent / spent.sum(),
-            )
-        )
+            report(name, 0, budget, np.zeros(len(curriculum)))
+        carries = chunks(program, world, learner.episodes, seeds, seed, budget)
+        outcomes.append(_outcome(name, budget, carries, report))
     return outcomes
+
+
+def _built(given: str | Recipe | ProgramLike, curriculum: Curriculum) -> tuple[str, ProgramLike]:
+    """A program's name, and the program itself."""
+    if isinstance(given, str):
+        given = Recipe.parse(given)
+    name = str(given) if isinstance(given, Recipe) else type(given).__name__
+    program = given.build(curriculum) if isinstance(given, Recipe) else given
+    check_fits(program, curriculum)
+    return name, program
+
+
+def _chunks(backend: str) -> Callable[..., Iterator[_Carry]]:
+    """The function that runs the learners chunk by chunk."""
+    if backend not in ("auto", "jax", "numpy"):
+        raise MasteryError(f"backend is {backend!r}; choose from auto, jax, numpy")
+    if backend == "jax" and not find_spec("jax"):
+        raise MasteryError("backend jax needs jax: pip install 'mastery[train]'")
+    return _numpy_chunks if backend == "numpy" or not find_spec("jax") else _jax_chunks
+
+
+def _outcome(name: str, budget: int, carries: Iterable[_Carry], report: Report | None) -> Outcome:
+    """Run a program's learners to the end, and report on the way."""
+    times, skills = [0], []
+    for carry in carries:
+        times.append(int(carry.t[0]))
+        skills.append(np.asarray(carry.skill, np.float64))
+        if report:
+            report(name, times[-1], budget, skills[-1].mean(axis=0))
+    at = np.asarray(carry.mastered_at, np.float64)
+    spent = np.asarray(carry.spent, np.float64).sum(axis=0)
+    return Outcome(
+        name,
+        np.where(at > 0, at, np.inf),
+        budget,
+        np.array(times),
+        np.stack([np.zeros_like(skills[0]), *skills]),
+        spent / spent.sum(),
+    )
 
 
 def _efforts(curriculum: Curriculum, learner: Learner) -> NDArray[np.float64]:

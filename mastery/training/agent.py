@@ -24,10 +24,10 @@ from mastery.learners.addition import Network
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, choose
 from mastery.minigrid.editions import TODAY, find_edition
-from mastery.rundir.database import open_database
+from mastery.rundir.database import best_run, checkpoints, open_database
 from mastery.rundir.store import KIND
 from mastery.training.job import Job, Run, digits_of, read_job
-from mastery.training.loops.named_arrays import named
+from mastery.training.loops.named_arrays import restore
 
 
 class TrainedAgent:
@@ -179,19 +179,17 @@ def load_agent(
     job = read_job(directory)
     runs = job.runs
     if run is None:
-        run = _best(directory)
+        with open_database(Path(directory)) as db:
+            run = best_run(db)
     if not 0 <= run < len(runs):
         raise MasteryError(f"there is no run {run}: {directory} has runs 0 to {len(runs) - 1}")
     arrays = _last_arrays(Path(directory))
 
     def filled(like: Any, prefix: str) -> Any:
-        names = [prefix + name for name, _ in named(like)]
-        if any(name not in arrays for name in names):
-            raise CheckpointError(
-                f"the checkpoint in {directory} holds another agent than the job says"
-            )
-        leaves = [jnp.asarray(arrays[name][run]) for name in names]
-        return jax.tree.unflatten(jax.tree.structure(like), leaves)
+        own = {
+            name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)
+        }
+        return jax.tree.map(lambda x: jnp.asarray(x[run]), restore(own, like, len(runs)))
 
     key = jax.random.key(0)
     if job.environments == "addition":
@@ -207,23 +205,12 @@ def load_agent(
     return TrainedAgent(filled(like, "learner.agent."), space, job, runs[run], seed, tasks)
 
 
-def _best(directory: str | Path) -> int:
-    """The run with the highest mean return in the last evaluation; 0 if there was none."""
-    with open_database(Path(directory)) as db:
-        row = db.execute(  # max(policy) is sampled, or greedy if there is no other
-            "SELECT run FROM evaluation WHERE policy = (SELECT max(policy) FROM evaluation) "
-            "AND step = (SELECT max(step) FROM evaluation) "
-            "GROUP BY run ORDER BY avg(return) DESC, run LIMIT 1"
-        ).fetchone()
-    return int(row[0]) if row else 0
-
-
 def _last_arrays(directory: Path) -> dict[str, NDArray[Any]]:
     """The arrays of the newest checkpoint that can be read."""
     with open_database(directory) as db:
-        rows = db.execute("SELECT file FROM checkpoints ORDER BY step DESC").fetchall()
+        rows = checkpoints(db)
     error: MasteryError = MasteryError(f"{directory} has no checkpoint yet; train it for longer")
-    for (name,) in rows:
+    for _, name in rows:
         try:
             return checkpoint.read(directory / "checkpoints" / name, KIND)[1]
         except CheckpointError as damaged:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +44,31 @@ Note = Callable[[str], None]  # receives one line for the user
 Recent = deque[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
+@dataclass(frozen=True)
+class TrainOptions:
+    """How to train a job on this machine; nothing here changes its result.
+
+    Attributes:
+        minutes: Stop after this many minutes; by default there is no limit.
+        checkpoint_seconds: Shortest time between checkpoints. The last chunk always saves one.
+        elsewhere: Resume even on a different device. Digits may then differ from those of an
+            uninterrupted job. They may also differ if package versions changed; a note says so.
+        command: The command line to record with the session.
+        report: Called with the `Progress` after every chunk.
+        note: Called with each line that the user should see.
+    """
+
+    minutes: float | None = None
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    elsewhere: bool = False
+    command: str = ""
+    report: Report | None = None
+    note: Note | None = None
+
+
+_DEFAULT = TrainOptions()
+
+
 class Trained(NamedTuple):
     """What `train` and `resume` return."""
 
@@ -53,30 +78,17 @@ class Trained(NamedTuple):
     interrupted: bool  # by Ctrl-C or SIGTERM
 
 
-def train(
-    job: Job,
-    directory: str | Path,
-    *,
-    command: str = "",
-    minutes: float | None = None,
-    report: Report | None = None,
-    note: Note | None = None,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
-) -> Trained:
+def train(job: Job, directory: str | Path, options: TrainOptions = _DEFAULT) -> Trained:
     """Train a new job and save everything in a new directory.
 
     The job finishes after `job.frames` frames per run, or earlier if one of its stopping
-    conditions holds. If `minutes` run out, or on Ctrl-C, training stops after the current chunk
-    and `resume` continues it.
+    conditions holds. If `options.minutes` run out, or on Ctrl-C, training stops after the current
+    chunk and `resume` continues it.
 
     Args:
         job: What to train.
         directory: The run directory, new or empty.
-        command: The command line to record with the session.
-        minutes: Stop after this many minutes; by default there is no limit.
-        report: Called with the `Progress` after every chunk.
-        note: Called with each line that the user should see.
-        checkpoint_seconds: Shortest time between checkpoints. The last chunk always saves one.
+        options: When to stop and to save, and whom to tell.
 
     Returns:
         Where the job was saved, how far it got and why it stopped.
@@ -88,25 +100,17 @@ def train(
 
     Example:
         >>> job = mastery.Job(mastery.Curriculum.load("blocked-unlock-pickup"))
-        >>> mastery.train(job, "runs/first", minutes=10)
+        >>> mastery.train(job, "runs/first", mastery.TrainOptions(minutes=10))
         >>> mastery.resume("runs/first")
     """
     check_new(Path(directory))
     loop = make_loop(job)  # raises before anything is written
     with Store(directory, job) as store:
-        return _train(store, job, loop, command, minutes, report, note, checkpoint_seconds)
+        return _train(store, job, loop, options)
 
 
 def resume(
-    directory: str | Path,
-    *,
-    frames: int | None = None,
-    elsewhere: bool = False,
-    command: str = "",
-    minutes: float | None = None,
-    report: Report | None = None,
-    note: Note | None = None,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    directory: str | Path, options: TrainOptions = _DEFAULT, *, frames: int | None = None
 ) -> Trained:
     """Resume a job; the result is bit for bit as if it had not been stopped.
 
@@ -114,14 +118,8 @@ def resume(
 
     Args:
         directory: The run directory.
+        options: When to stop and to save, and whom to tell.
         frames: A new number of frames per run, at least those already trained.
-        elsewhere: Resume even on a different device. Digits may then differ from those of an
-            uninterrupted job. They may also differ if package versions changed; a note says so.
-        command: The command line to record with the session.
-        minutes: Stop after this many minutes; by default there is no limit.
-        report: Called with the `Progress` after every chunk.
-        note: Called with each line that the user should see.
-        checkpoint_seconds: Shortest time between checkpoints. The last chunk always saves one.
 
     Returns:
         Where the job was saved, how far it got and why it stopped.
@@ -133,7 +131,7 @@ def resume(
     """
     with Store(directory) as store:
         job = Job.from_dict(store.description)
-        changed = dataclasses.replace(job, frames=frames or job.frames)
+        changed = replace(job, frames=frames or job.frames)
         if changed.updates != job.updates:
             done = store.step
             if changed.updates < done:
@@ -144,9 +142,8 @@ def resume(
             store.change(changed)
         if store.ended is not None:
             return Trained(store.directory, store.step, store.ended, False)
-        _check_place(store, changed, elsewhere)
-        loop = make_loop(changed)
-        return _train(store, changed, loop, command, minutes, report, note, checkpoint_seconds)
+        _check_place(store, changed, options.elsewhere)
+        return _train(store, changed, make_loop(changed), options)
 
 
 def _check_place(store: Store, job: Job, elsewhere: bool) -> None:
@@ -197,17 +194,9 @@ def make_loop(job: Job) -> Loop:
     return loop
 
 
-def _train(
-    store: Store,
-    job: Job,
-    loop: Loop,
-    command: str,
-    minutes: float | None,
-    report: Report | None,
-    note: Note | None,
-    checkpoint_seconds: float,
-) -> Trained:
+def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained:
     step, arrays = store.rewind()
+    minutes, report, note = options.minutes, options.report, options.note
     if note is not None:
         for text in store.notes:
             note(text)
@@ -231,11 +220,11 @@ def _train(
             evaluation = loop.evaluate(carry, step) if due else None
             out_of_time = minutes is not None and time.monotonic() - started >= 60 * minutes
             stop = ended is not None or out_of_time or bool(interrupted)
-            keep = stop or time.monotonic() - saved >= checkpoint_seconds
+            keep = stop or time.monotonic() - saved >= options.checkpoint_seconds
             seconds = before + time.monotonic() - started
             try:
                 if step == first + job.chunk:
-                    store.begin_session(command, first)
+                    store.begin_session(options.command, first)
                 arrays = loop.save(carry) if keep else None
                 store.record(step, seconds, metrics, evaluation, arrays, ended)
             except CheckpointError as error:

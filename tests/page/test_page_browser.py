@@ -38,7 +38,7 @@ from mastery.statistics import (
     upper_median,
 )
 from mastery.training.job import Job
-from mastery.training.train import train
+from mastery.training.train import TrainOptions, train
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = browser_support.find()
@@ -667,7 +667,7 @@ def test_a_live_run_adds_points_within_two_seconds(tmp_path, visit):
 
     def run():
         with pytest.raises(RuntimeError, match="enough"):
-            train(the_job, tmp_path / "live", report=report)
+            train(the_job, tmp_path / "live", TrainOptions(report=report))
 
     (tmp_path / "live").mkdir()
     thread = threading.Thread(target=run)

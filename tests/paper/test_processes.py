@@ -20,7 +20,7 @@ from mastery.paper.curves import load
 from mastery.paper.experiments import chosen
 from mastery.rundir.results import load_results
 from mastery.rundir.store import Store
-from mastery.training.train import Trained
+from mastery.training.train import Trained, TrainOptions
 
 NAMES = ["addition-64", "obstructed-maze-today"]
 LONG = ["addition-128", "obstructed-maze-today"]
@@ -48,8 +48,8 @@ def started(monkeypatch):
     found = []
 
     class Process:
-        def __init__(self, target, args, kwargs):
-            self.events, self.part, self.folder, self.devices, _ = args
+        def __init__(self, target, args):
+            self.events, self.part, self.folder, self.devices, *_ = args
 
         def start(self):
             found.append((self.part.name, self.devices))
@@ -89,7 +89,7 @@ def test_as_many_cores_as_before_where_they_share_a_run(tmp_path, monkeypatch, s
     monkeypatch.setattr("mastery.training.devices.prepare", alone.append)
     monkeypatch.setattr("mastery.paper.run.run", lambda *given, **options: ())
     for folder in (tmp_path, tmp_path / "new"):
-        list(_one_by_one([part], folder, {"scale": 0.01}))
+        list(_one_by_one([part], folder, 0.01, TrainOptions()))
     assert alone == [1, 8]
 
 

@@ -169,7 +169,7 @@ def test_what_is_trained_on_after_mastery_is_not_counted():
         ({"seed": -1}, "seed is -1"),
         ({"learner": Learner(effort=1e9)}, "time-steps are not between"),
         ({"steps": 10**9}, "10,000,000"),
-        ({"backend": "torch"}, "none of auto, jax, numpy"),
+        ({"backend": "torch"}, "choose from auto, jax, numpy"),
     ],
 )
 def test_wrong_settings(settings, message):

@@ -183,10 +183,11 @@ DEVICES = "--xla_force_host_platform_device_count"
 PARTS = """
 import jax, numpy as np
 from mastery import Curriculum
-from mastery.learners.addition import Settings
+from mastery.learners.addition import AdditionSettings
 from mastery.training.loops.addition import AdditionLoop
 from mastery.training.job import Job
-settings = Settings(batch=96, batches=3, tests=30, validation=30, width=8, learning_rate=0.01)
+sizes = dict(batch=96, batches=3, tests=30, validation=30, width=8)
+settings = AdditionSettings(learning_rate=0.01, **sizes)
 job = Job(Curriculum.load("addition-3"), settings=settings, chunk=4, episodes=20)
 found = []
 for devices in (jax.devices(), jax.devices()[:1]):

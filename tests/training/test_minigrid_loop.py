@@ -187,11 +187,11 @@ def test_the_evaluation_is_a_plain_loop_over_episodes(job, whole):
 DEVICES = """
 import sys, numpy as np, jax
 from mastery import Curriculum
-from mastery.learners.ppo import Settings
+from mastery.learners.ppo import PPOSettings
 from mastery.training.loops import compiled
 from mastery.training.job import Job
 from mastery.training.loops.minigrid import MiniGridLoop
-settings = Settings(envs=8, frames=64, batch=256, epochs=1, ahead=4, memory="none")
+settings = PPOSettings(envs=8, frames=64, batch=256, epochs=1, ahead=4, memory="none")
 job = Job(Curriculum.load("blocked-unlock-pickup"), ("mr", "uniform"), seeds=2, settings=settings,
           chunk=2, episodes=2)
 assert len(jax.devices()) == 3

@@ -30,7 +30,7 @@ from mastery.random_numbers import uniform
 from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.training.job import Job
 from mastery.training.loops.loop import EVALUATION_SEED
-from mastery.training.loops.named_arrays import fitting, is_key, named
+from mastery.training.loops.named_arrays import named, restore
 
 Array = Any  # a JAX array
 _AXIS = "run"
@@ -210,14 +210,9 @@ class CompiledLoop:
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> list[Carry]:
         like = jax.eval_shape(self._begin, self._keys[0], self._plans[0])
-        wanted = [(name, (self._runs, *x.shape[1:]), x.dtype) for name, x in named(like)]
-        leaves, structure = jax.tree.flatten(like)
+        one = jax.eval_shape(partial(jax.tree.map, lambda x: x[0]), like)
         padding = len(self._keys) * self._at_once - self._runs
-        found = []
-        for array, leaf in zip(fitting(arrays, wanted), leaves, strict=True):
-            padded = np.concatenate([array, *[array[-1:]] * padding])
-            found.append(jax.random.wrap_key_data(jnp.asarray(padded)) if is_key(leaf) else padded)
-        return self._turns(jax.tree.unflatten(structure, found))
+        return self._turns(restore(arrays, one, self._runs, padding))
 
     def close(self) -> None:
         pass

@@ -35,7 +35,7 @@ from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.training.job import Job
 from mastery.training.loops.gymnasium_episodes import Play, Slot, evaluate
 from mastery.training.loops.gymnasium_tasks import GymnasiumTasks
-from mastery.training.loops.named_arrays import fitting, named
+from mastery.training.loops.named_arrays import named, restore
 
 Array = Any  # a NumPy or a JAX array
 
@@ -162,11 +162,10 @@ class GymnasiumLoop:
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> list[GymnasiumCarry]:
         like = self._begin(0)  # all runs have arrays of the same names and shapes
-        runs, structure = len(self._runs), jax.tree.structure(like)
-        found = fitting(arrays, [(name, (runs, *x.shape), x.dtype) for name, x in named(like)])
+        together = restore(arrays, like, len(self._runs))
         carry: list[GymnasiumCarry] = []
-        for run in range(runs):
-            saved: GymnasiumCarry = jax.tree.unflatten(structure, [x[run] for x in found])
+        for run in range(len(self._runs)):
+            saved = jax.tree.map(lambda x, run=run: x[run], together)
             carry.append(saved._replace(learner=jax.tree.map(jnp.asarray, saved.learner)))
         return carry
 

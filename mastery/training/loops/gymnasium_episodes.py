@@ -174,16 +174,10 @@ class Play:
             memory, action[t], log_probability[t], value[t] = act(
                 agent, memory, starts[t], observation[t], uniforms[t], greedy
             )
-            for i, (slot, chosen) in enumerate(zip(self._slots, action[t].tolist(), strict=True)):
-                seen, given, ended = slot.step(chosen)
-                reward[t, i] = given * self._tasks.scale[slot.task]
-                played.frames[slot.task] += 1
-                if ended:
-                    played.episodes[slot.task] += 1
-                    played.returns[slot.task] += slot.total
-                    seen = self._begin(i, sums)
-                new[t, i] = slot.new(seen)
-                observation[t + 1, i], starts[t + 1, i] = seen, ended
+            for i, chosen in enumerate(action[t].tolist()):
+                seen, reward[t, i], starts[t + 1, i] = self._step(i, chosen, sums, played)
+                new[t, i] = self._slots[i].new(seen)
+                observation[t + 1, i] = seen
         self._after = memory, starts[-1], observation[-1]
         trajectory = Trajectory(
             observation=observation[:-1],
@@ -197,6 +191,20 @@ class Play:
             memory=np.stack(memories),
         )
         return trajectory, self._after, played
+
+    def _step(
+        self, i: int, action: int, sums: NDArray[Any], played: Played
+    ) -> tuple[NDArray[Any], float, bool]:
+        """Step a slot and count it; where its episode ends, begin the next one."""
+        slot = self._slots[i]
+        seen, given, ended = slot.step(action)
+        reward = given * self._tasks.scale[slot.task]
+        played.frames[slot.task] += 1
+        if ended:
+            played.episodes[slot.task] += 1
+            played.returns[slot.task] += slot.total
+            seen = self._begin(i, sums)
+        return seen, reward, ended
 
     def _begin(self, i: int, sums: NDArray[Any]) -> NDArray[Any]:
         random = self._random[i]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError
@@ -36,24 +37,26 @@ def named(tree: Any) -> list[tuple[str, Any]]:
     return [(jax.tree_util.keystr(path, simple=True, separator="."), plain(x)) for path, x in found]
 
 
-def fitting(
-    arrays: Mapping[str, NDArray[Any]], wanted: Iterable[tuple[str, tuple[int, ...], Any]]
-) -> list[NDArray[Any]]:
-    """The arrays in the wanted order.
+def restore(arrays: Mapping[str, NDArray[Any]], like: Any, runs: int, padding: int = 0) -> Any:
+    """Build a tree from named arrays whose first axis is the run.
 
     Args:
         arrays: Arrays by name, from a checkpoint.
-        wanted: The name, shape and dtype of each.
+        like: A tree with the structure, shapes and dtypes of a single run.
+        runs: The number of runs.
+        padding: Repeat the last run this many times.
 
     Raises:
         CheckpointError: If an array is missing, has another shape or dtype, or is not wanted.
     """
     remaining, found = dict(arrays), []
-    for name, shape, dtype in wanted:
+    leaves, structure = jax.tree.flatten(like)
+    for leaf, (name, plain) in zip(leaves, named(like), strict=True):
         array = remaining.pop(name, None)
-        if array is None or array.shape != shape or array.dtype != dtype:
+        if array is None or array.shape != (runs, *plain.shape) or array.dtype != plain.dtype:
             raise CheckpointError(f"{_UNFIT}: {name} is missing")
-        found.append(array)
+        array = np.concatenate([array, *[array[-1:]] * padding])
+        found.append(jax.random.wrap_key_data(jnp.asarray(array)) if is_key(leaf) else array)
     if remaining:
         raise CheckpointError(f"{_UNFIT}: {min(remaining)} is new")
-    return found
+    return jax.tree.unflatten(structure, found)
