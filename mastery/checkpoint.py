@@ -29,7 +29,7 @@ VERSION = 1
 
 
 class Damaged(CheckpointError):
-    """A checkpoint file is damaged or missing; an earlier one may still be good."""
+    """A checkpoint file is damaged or missing; an earlier one may be intact."""
 
 
 _MAGIC = b"mastery "
@@ -40,8 +40,8 @@ def write(path: str | Path, kind: str, meta: Any, arrays: dict[str, NDArray[Any]
 
     Args:
         path: The file to write.
-        kind: What the file holds, such as "teacher"; `read` checks it.
-        meta: Any data that JSON can hold.
+        kind: The kind of content, such as "teacher"; `read` checks it.
+        meta: Any data that JSON can represent.
         arrays: Named arrays of booleans, integers or floats.
 
     Raises:
@@ -76,21 +76,21 @@ def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
     try:
         path = Path(path)
         if path.exists() and not path.is_file():
-            with path.open("wb") as file:  # fails for a directory; works for a terminal or a pipe
+            with path.open("wb") as file:  # a terminal or a pipe; fails for a directory
                 file.writelines(parts)
             return
         path = path.resolve()  # write to a link's target, not over the link
         _remove_old(path)
     except (OSError, TypeError, ValueError) as error:
         raise CheckpointError(f"cannot write {path}: {_reason(error)}") from None
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             for part in parts:
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
         sync_folder(path.parent)
     except OSError as error:
         raise CheckpointError(
@@ -98,7 +98,7 @@ def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
         ) from None
     finally:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
 
 
 def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
@@ -106,34 +106,32 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
 
     Args:
         path: The file to read.
-        kind: The kind it must be of, such as "teacher".
+        kind: The expected kind, such as "teacher".
 
     Returns:
         The plain data and the arrays.
 
     Raises:
-        Damaged: If the file is missing, cut short or changed.
-        CheckpointError: If it cannot be read, or is of another version or kind.
+        Damaged: If the file is missing, truncated or altered.
+        CheckpointError: If it cannot be read, or has another version or kind.
     """
     try:
         content = Path(path).read_bytes()
     except (OSError, TypeError, ValueError) as error:
-        kind_of = Damaged if isinstance(error, FileNotFoundError) else CheckpointError
-        raise kind_of(f"cannot read {path}: {_reason(error)}") from None
+        error_type = Damaged if isinstance(error, FileNotFoundError) else CheckpointError
+        raise error_type(f"cannot read {path}: {_reason(error)}") from None
     first, newline, rest = content.partition(b"\n")
     if not first.startswith(_MAGIC) or not newline:
-        raise Damaged(f"{path} is not a file that mastery wrote")
+        raise Damaged(f"{path} is not a mastery file")
     if first != _MAGIC + str(VERSION).encode():
         found = first.removeprefix(_MAGIC)[:20].decode(errors="replace")
         raise CheckpointError(
-            f"{path} is of version {found}, and this mastery reads version {VERSION}; "
+            f"{path} has version {found}, but this mastery reads version {VERSION}; "
             "use the release that wrote it"
         )
     body, checksum = content[:-32], content[-32:]
     if len(rest) < 40 or hashlib.sha256(body).digest() != checksum:
-        raise Damaged(
-            f"{path} is damaged: it is cut short or a byte has changed; use an earlier copy"
-        )
+        raise Damaged(f"{path} is damaged: it was truncated or altered; use an earlier copy")
     try:
         header, arrays = _parse(body, len(first) + 1)
         if header["kind"] != kind:
@@ -142,7 +140,7 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, CheckpointError):
             raise
-        raise CheckpointError(f"{path} is whole, but not of the form it should be") from None
+        raise CheckpointError(f"{path} is undamaged, but its content is malformed") from None
 
 
 def _parse(body: bytes, at: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

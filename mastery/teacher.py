@@ -107,6 +107,10 @@ class Teacher:
 
         Returns:
             A task name, or a list of k names if k is given.
+
+        Raises:
+            MasteryError: If k is not a whole number from 0.
+            ProgramError: If a custom program gives invalid probabilities.
         """
         if k is not None:
             k = check_whole("k", k, 0, 2**50)
@@ -124,6 +128,10 @@ class Teacher:
         Returns:
             The number of examples of each task: n times its probability, rounded up or down at
             random so that the mean is exact. The numbers sum to n; tasks with none are omitted.
+
+        Raises:
+            MasteryError: If n is not a whole number from 0.
+            ProgramError: If a custom program gives invalid probabilities.
         """
         n = check_whole("n", n, 0, 2**50)
         with self._lock:
@@ -177,7 +185,7 @@ class Teacher:
             return self._time_step
 
     def explain(self) -> Explanation:
-        """Return why each task has its probability: print it, or read its columns."""
+        """Explain why each task has its probability. Print the result, or read its columns."""
         with self._lock:
             factors = self._factors()
             return Explanation(self.curriculum.names, *(np.array(f) for f in factors))
@@ -202,23 +210,27 @@ class Teacher:
 
         Raises:
             CheckpointError: If the curriculum, the program or `per_episode` differ, or the state
-                is not a teacher's. This teacher is unchanged.
+                is not from a teacher. This teacher is unchanged.
         """
         if not isinstance(state, Mapping):
-            raise CheckpointError(f"a teacher's state is a dictionary, not {state!r}")
+            raise CheckpointError(
+                f"the state must be a dictionary from state_dict(), not {state!r}"
+            )
         parts = {"curriculum", "program", "per_episode", "time_step", "random", "state"}
         if missing := parts - set(state):
-            raise CheckpointError(f"the state has no {sorted(missing)[0]!r}; it is no teacher's")
+            raise CheckpointError(
+                f"the state has no {sorted(missing)[0]!r}; it is not from a teacher"
+            )
         if state["curriculum"] != self.curriculum.fingerprint:
             raise CheckpointError(
-                "the state is of another curriculum: tasks, bounds or edges differ from "
+                "the state belongs to another curriculum: tasks, bounds or edges differ from "
                 f"{self.curriculum.name!r}"
             )
         for what, mine in (("program", self._program_text()), ("per_episode", self.per_episode)):
             if state[what] != mine:
                 raise CheckpointError(
-                    f"the state has {what} {_short(state[what])}, and this teacher {_short(mine)}; "
-                    "make the teacher with the same"
+                    f"the state has {what} {_short(state[what])}, but this teacher has "
+                    f"{_short(mine)}; make the teacher with the same {what}"
                 )
         random = np.random.PCG64()
         with self._lock:
@@ -227,7 +239,9 @@ class Teacher:
                 random.state = state["random"]
                 time_step = int(state["time_step"])
             except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-                raise CheckpointError(f"the state does not fit: {error.args[0]}") from None
+                raise CheckpointError(
+                    f"the state does not match this teacher: {error.args[0]}"
+                ) from None
             self._state, self._time_step = restored, time_step
             self._random = np.random.Generator(random)
             self._distribution = self._cumulative = None
@@ -258,7 +272,7 @@ class Teacher:
         Args:
             path: The file to read.
             curriculum: If given, the saved curriculum must equal it.
-            program: Your own program object; needed if the saved teacher had one.
+            program: Your own program object; required if the saved teacher had one.
 
         Returns:
             A teacher that continues exactly where the saved one stopped.
@@ -272,8 +286,8 @@ class Teacher:
             saved = Curriculum.from_dict(meta["curriculum"])
             if program is None and meta["program"].startswith("own "):
                 raise CheckpointError(
-                    f"it has a program of your own ({meta['program'][4:]}); "
-                    "give it: Teacher.load(path, program=…)"
+                    f"the teacher has a custom program ({meta['program'][4:]}); "
+                    "pass it: Teacher.load(path, program=…)"
                 )
             teacher = cls(
                 curriculum if curriculum is not None else saved,
@@ -302,7 +316,7 @@ class Teacher:
         self._no_noise = np.broadcast_to(0.0, (3, len(self.curriculum)))
 
     def _checked(self, returns: Mapping[str, Any]) -> tuple[list[int], list[float]]:
-        """Check the returns and give task positions and values. Changes nothing."""
+        """Check the returns and return task positions and values. Changes nothing."""
         if not isinstance(returns, Mapping):
             raise ReturnsError(f"update takes {{task: return}}, not {returns!r}")
         rows: list[int] = []
@@ -315,7 +329,9 @@ class Teacher:
             several = [given] if type(given) is float else _numbers(name, given)
             for value in several:
                 if not -LARGEST <= value <= LARGEST:
-                    raise ReturnsError(f"task {name!r}: a return of {value} cannot be used")
+                    raise ReturnsError(
+                        f"task {name!r}: a return is {value}; it must be within ±{LARGEST:g}"
+                    )
             if self.per_episode:
                 rows += [row] * len(several)
                 values += several
@@ -335,7 +351,7 @@ class Teacher:
             for rows, values in steps:
                 self._step(rows, values)
                 check_state(self._state)
-        except BaseException:  # a user's program may fail: restore the state
+        except BaseException:  # a custom program may fail: restore the state
             self._state, self._time_step, self._random.bit_generator.state = before
             self._distribution = self._cumulative = None
             raise
@@ -366,7 +382,10 @@ class Teacher:
         if self._cumulative is None:
             self._cumulative = cumulative(self.distribution)
             if self._cumulative[-1] != 1.0:
-                raise ProgramError(f"the probabilities do not make sense: {self.distribution}")
+                raise ProgramError(
+                    f"the probabilities are invalid: {self.distribution}; test the program with "
+                    "mastery.check_program"
+                )
         return self._cumulative
 
     def _factors(self) -> Factors:

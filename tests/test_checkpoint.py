@@ -71,9 +71,11 @@ def test_any_truncation_is_found(content, tmp_path):
 
 
 def test_other_files_are_told_apart(content, tmp_path):
-    refused(b"hello\n" * 20, tmp_path, "not a file that mastery wrote")
-    refused(content.replace(b"mastery 1\n", b"mastery 2\n", 1), tmp_path, "of version 2")
-    refused(content, tmp_path, "of another curriculum", curriculum=Curriculum.load("addition-9"))
+    refused(b"hello\n" * 20, tmp_path, "not a mastery file")
+    refused(content.replace(b"mastery 1\n", b"mastery 2\n", 1), tmp_path, "has version 2")
+    refused(
+        content, tmp_path, "belongs to another curriculum", curriculum=Curriculum.load("addition-9")
+    )
     with pytest.raises(CheckpointError, match="No such file"):
         Teacher.load(tmp_path / "missing")
     with pytest.raises(CheckpointError, match="Is a directory"):
@@ -158,7 +160,7 @@ def test_a_whole_file_with_the_wrong_content_is_refused(content, tmp_path):
     start = b'{"kind": "teacher", "meta": {}, "arrays": [["a", '
     for header in (b"{", b"{}", start + b'"O", [1]]]}', start + b'"<f8", [99999999]]]}'):
         body = b"mastery 1\n" + len(header).to_bytes(8, "little") + header + b" " * 40
-        refused(body + hashlib.sha256(body).digest(), tmp_path, "not of the form")
+        refused(body + hashlib.sha256(body).digest(), tmp_path, "its content is malformed")
 
 
 def write(folder, content):

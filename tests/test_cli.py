@@ -93,7 +93,7 @@ def test_simulate_without_jax_gives_the_same_kind_of_result():
         (["simulate", "key-corridor", "--program", "mrr"], "did you mean 'mr'?"),
         (["simulate", "key-corridor", "--against", "uniform:x=1"], "no setting 'x'"),
         (["simulate", "key-corridor", "--learner", "nois=1"], "did you mean 'noise'?"),
-        (["simulate", "key-corridor", "--learner", "noise=x"], "not a number"),
+        (["simulate", "key-corridor", "--learner", "noise=x"], "must be a number"),
         (["simulate", "random-6000"], "at most 5000 tasks"),
         (["programs", "mrr"], "did you mean 'mr'?"),
         (["show", "key-corridor", "--svg", "/no/such/folder/x.svg"], "cannot write"),
@@ -162,7 +162,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "1 of 2 programs were finished" in err
+    assert "1 of 2 programs finished" in err
     assert "uniform" in out
     assert (tmp_path / "p.html").exists()
     assert "Traceback" not in err

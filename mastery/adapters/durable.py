@@ -29,7 +29,7 @@ from mastery.teacher import Teacher
 
 try:
     import fcntl
-except ModuleNotFoundError:  # on Windows, two teachers in one folder go unnoticed
+except ModuleNotFoundError:  # Windows: two teachers in one folder are not detected
     fcntl = None  # type: ignore[assignment]
 
 PATIENCE = 10.0  # seconds to wait for another teacher to release the folder
@@ -37,19 +37,19 @@ Update = Mapping[str, Sequence[float]]
 
 
 class DurableTeacher:
-    """Takes updates from clients and returns how many of each client's updates are safe on disk.
+    """Applies updates from clients and acknowledges those that are on disk.
 
     Args:
-        folder: The folder of the checkpoint and the journal. One teacher uses it at a time.
+        folder: The folder of the checkpoint and the journal. Only one teacher can use it at a time.
         teacher: The initial teacher. If the folder already holds one, its state is loaded into this
             teacher. If None, the folder must hold a teacher.
         program: Your own program, if the saved teacher has one and you give no `teacher`.
         every: Write a checkpoint when the journal holds this many updates.
 
     Raises:
-        CheckpointError: The folder cannot be used, is damaged or holds a different teacher, or it
-            holds none and you gave none.
-        MasteryError: Another teacher is using the folder.
+        CheckpointError: If the folder cannot be used, is damaged, holds a different teacher, or
+            holds none while `teacher` is None.
+        MasteryError: If another teacher is using the folder.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class DurableTeacher:
             that the teacher raised on these (your own program may fail), or "".
 
         Raises:
-            CheckpointError: Updates before `first` are missing, or the journal cannot be written.
-            MasteryError: The teacher was stopped.
+            CheckpointError: If updates before `first` are missing or the journal cannot be written.
+            MasteryError: If the teacher was stopped.
         """
         if self._journal < 0:
-            raise MasteryError("the teacher was stopped; start it again to go on")
+            raise MasteryError("the teacher was stopped; start it again to continue")
         have = self.clients.get(client, 0)
         if first > have:
             raise CheckpointError(
-                f"{self.folder} has {have} updates of a client that was told it has {first}: it "
-                "is not the folder that the teacher wrote to"
+                f"{self.folder} holds {have} updates of client {client}, but {first} were "
+                "acknowledged; use the folder that the teacher wrote to"
             )
         new = updates[have - first :]
         if new:
@@ -144,7 +144,7 @@ class DurableTeacher:
         path = self.folder / "teacher.ckpt"
         if not path.exists():
             if teacher is None:
-                raise CheckpointError(f"{self.folder} holds no teacher; give it one to begin with")
+                raise CheckpointError(f"{self.folder} holds no teacher; pass the initial one")
             self.teacher = teacher
             self.checkpoint()
             return
@@ -153,7 +153,10 @@ class DurableTeacher:
             curriculum = Curriculum.from_dict(meta["curriculum"])
             if teacher is None:
                 if program is None and meta["program"].startswith("own "):
-                    raise CheckpointError(f"it has a program of your own ({meta['program'][4:]})")
+                    raise CheckpointError(
+                        f"the teacher has a custom program ({meta['program'][4:]}); pass it as "
+                        "program=…"
+                    )
                 known = meta["program"] if program is None else program
                 teacher = Teacher(curriculum, known, per_episode=meta["per_episode"])
             state = {**meta, "curriculum": curriculum.fingerprint, "state": arrays}
@@ -172,9 +175,10 @@ class DurableTeacher:
         for number, line in enumerate(lines):
             record = _record(line)
             if record is None:
-                if number < len(lines) - 1:  # the last may be incomplete: not acknowledged
+                if number < len(lines) - 1:  # the last may be incomplete: it was not acknowledged
                     raise checkpoint.Damaged(
-                        f"{self._path(self._number)} is damaged in line {number + 1}"
+                        f"{self._path(self._number)} is damaged at line {number + 1}; "
+                        "use an earlier copy of the folder"
                     )
                 break
             self._apply(*record)
@@ -186,7 +190,7 @@ class DurableTeacher:
         for update in updates:
             try:
                 self.teacher.update(update)
-            except Exception as error:  # it will fail the same way when the journal is read
+            except Exception as error:  # it fails again in the same way when the journal is read
                 wrong = wrong or f"{type(error).__name__}: {error}"
         self.clients[client] = have + len(updates)
         self._in_journal += len(updates)
@@ -211,7 +215,7 @@ class DurableTeacher:
             self.checkpoint()
         except CheckpointError as error:  # the journal still holds every update
             self._in_journal = 0
-            warnings.warn(f"{error}; the journal goes on", stacklevel=2)
+            warnings.warn(f"{error}; updates are still kept in the journal", stacklevel=2)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"journal-{number:06d}"
@@ -251,6 +255,6 @@ def _lock(path: Path) -> int:
             if time.monotonic() > end:
                 os.close(handle)
                 raise MasteryError(
-                    f"another teacher works in {path.parent}: give each its own folder"
+                    f"another teacher is using {path.parent}; give each teacher its own folder"
                 ) from None
             time.sleep(0.05)

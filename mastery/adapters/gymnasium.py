@@ -4,7 +4,7 @@
     envs = CurriculumVectorEnv(make_env, teacher, 16)         many, in one process or several
 
 The teacher draws a task at the start of each episode. When the episode ends, terminated or
-truncated, the teacher gets its return, once. An episode cut short by a reset is not counted.
+truncated, the teacher gets its return, once. An episode cut short by a reset does not count.
 `info["task"]` holds the task.
 """
 
@@ -51,11 +51,11 @@ class CurriculumEnv(TaskEnv):
         teacher: The teacher. Several environments in one process can share it.
         update_every: Environment steps in one teacher time-step, summed over all environments that
             share the teacher. If None, a time-step ends when you call `update()`.
-        keep: The most environments to keep open.
+        keep: The maximum number of environments to keep open.
 
     Raises:
-        MasteryError: An argument is invalid, an environment cannot be made, or the tasks differ in
-            their observation or action spaces (but observation boxes may differ in bounds).
+        MasteryError: If an argument is invalid, an environment cannot be made, or the tasks differ
+            in their observation or action spaces (observation boxes may differ in bounds).
 
     Example:
         >>> env = CurriculumEnv(make_env, Teacher(curriculum, "mr"))
@@ -78,6 +78,7 @@ class CurriculumEnv(TaskEnv):
         self.check()
 
     def choose(self) -> int:
+        """Draw the next task from the teacher."""
         return int(self.teacher.curriculum.positions[self.teacher.sample()])
 
     def reset(
@@ -90,6 +91,7 @@ class CurriculumEnv(TaskEnv):
         return observation, {**info, "task": self.task}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step the current task's environment; record the return if the episode ends."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._return += float(reward)
         if (terminated or truncated) and self._running:
@@ -110,7 +112,7 @@ class CurriculumEnv(TaskEnv):
 
 
 class CurriculumVectorEnv(Wrapper):
-    """A vector environment; each of its environments switches to a drawn task at each reset.
+    """A vector environment whose environments switch to a drawn task at each reset.
 
     All environments share one teacher.
 
@@ -144,7 +146,7 @@ class CurriculumVectorEnv(Wrapper):
         check_whole("num_envs", num_envs)
         if vectorization_mode not in MODES:
             raise MasteryError(
-                f"vectorization_mode is {vectorization_mode!r}; there is 'sync' and 'async'"
+                f"vectorization_mode is {vectorization_mode!r}; choose from 'sync', 'async'"
             )
         try:
             mode = AutoresetMode(autoreset_mode)
@@ -177,9 +179,9 @@ class CurriculumVectorEnv(Wrapper):
         self._disabled = mode == AutoresetMode.DISABLED
         self._all = np.ones(num_envs, bool)
         self._returns = np.zeros(num_envs)
-        self._over: list[int] = []  # environments whose episode has ended and that await a reset
+        self._over: list[int] = []  # environments that await a reset
         self._tasks = self._names[self._board.playing]
-        self._ahead: list[int] = []  # tasks drawn and not yet assigned
+        self._ahead: list[int] = []  # tasks drawn but not yet assigned
         self._drawn_at = -1  # the time-step at which they were drawn
 
     @property
@@ -198,21 +200,21 @@ class CurriculumVectorEnv(Wrapper):
                 `"task"`: the task to play, or a list with one task per environment; by default the
                 teacher draws.
         """
-        told = {} if options is None else dict(options)
-        mask = told.get("reset_mask")
+        given = {} if options is None else dict(options)
+        mask = given.get("reset_mask")
         mask = np.ones(self.num_envs, bool) if mask is None else np.array(mask)
         if mask.shape != (self.num_envs,) or mask.dtype != bool:
             raise MasteryError(
-                f"options['reset_mask'] must be {self.num_envs} booleans, one for each environment"
+                f"options['reset_mask'] must hold {self.num_envs} booleans, one per environment"
             )
-        if "reset_mask" in told:
-            told["reset_mask"] = mask
+        if "reset_mask" in given:
+            given["reset_mask"] = mask
         which = mask.nonzero()[0].tolist()
-        if "task" in told:
-            self._board.next[which] = self._asked(told.pop("task"))[which]
+        if "task" in given:
+            self._board.next[which] = self._asked(given.pop("task"))[which]
         else:
             self._draw(which)
-        observation, infos = self.env.reset(seed=seed, options=None if options is None else told)
+        observation, infos = self.env.reset(seed=seed, options=None if options is None else given)
         self._returns[which] = 0.0
         self._over = [i for i in self._over if not mask[i]]
         self._tasks = self._names[self._board.playing]
@@ -221,6 +223,12 @@ class CurriculumVectorEnv(Wrapper):
         return observation, infos | {"task": self._tasks, "_task": mask}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Step all environments; record the returns of episodes that end.
+
+        Raises:
+            MasteryError: If an episode has ended and autoreset is disabled.
+            ReturnsError: If a return is not finite.
+        """
         begins = bool(self._over)
         if self._same_step:  # any environment may start an episode in this step
             self._draw(())
@@ -279,8 +287,8 @@ class CurriculumVectorEnv(Wrapper):
         names = [tasks] * self.num_envs if isinstance(tasks, str) else tasks
         if not isinstance(names, Sequence | np.ndarray) or len(names) != self.num_envs:
             raise MasteryError(
-                f"options['task'] must be a task, or a list of {self.num_envs}, one for each "
-                f"environment, not {tasks!r:.80}"
+                f"options['task'] is {tasks!r:.80}; it must be a task, or a list of "
+                f"{self.num_envs} tasks, one per environment"
             )
         return np.array([self._maker.position(name) for name in names])
 
@@ -329,6 +337,7 @@ class BoardEnv(TaskEnv):
         super().__init__(maker, keep)
 
     def choose(self) -> int:
+        """Read the next task from the board."""
         return int(self._board.next[self._number])
 
     def reset(

@@ -20,8 +20,8 @@ class Ledger:
     """Collects returns and updates the teacher. Get one with `Ledger.of(teacher)`.
 
     Attributes:
-        every: Environment steps between two updates of the teacher; if None, only `update()`
-            updates it.
+        every: Environment steps between updates of the teacher; if None, only `update()` updates
+            it.
         last: The returns of the last time-step.
     """
 
@@ -38,15 +38,15 @@ class Ledger:
         """The teacher's ledger; there is one per teacher.
 
         Raises:
-            MasteryError: This is no teacher, or it was made in another process.
+            MasteryError: If this is not a teacher, or it was made in another process.
         """
         if not isinstance(teacher, Teacher):
             raise MasteryError(f"a curriculum needs a Teacher, not {teacher!r:.80}")
         if teacher._process != os.getpid():
             raise MasteryError(
-                "the teacher was made in another process, and what happens here would not reach "
-                "it: use CurriculumVectorEnv(…, vectorization_mode='async'), which has one "
-                "teacher for all its processes, or make the teacher in this process"
+                "the teacher was made in another process and cannot receive returns from this one; "
+                "use CurriculumVectorEnv(…, vectorization_mode='async'), which shares one teacher "
+                "between processes, or make the teacher in this process"
             )
         with _LOCK:
             if teacher not in _LEDGERS:
@@ -54,12 +54,13 @@ class Ledger:
             return _LEDGERS[teacher]
 
     def set_every(self, every: int | None) -> None:
+        """Set `every`; MasteryError unless it is None or a whole number from 1."""
         self.every = None if every is None else check_whole("update_every", every)
 
     def add(self, task: str, total: float) -> None:
         """Record the return of an episode that has ended."""
         if not math.isfinite(total):
-            raise ReturnsError(f"an episode of task {task!r} has the return {total}: not a number")
+            raise ReturnsError(f"task {task!r}: a return is {total}; it must be a finite number")
         with self._lock:
             self._returns.setdefault(task, []).append(total)
 
@@ -79,7 +80,7 @@ class Ledger:
             return self.last
 
     def flush(self) -> None:
-        """Update the teacher if any returns are left."""
+        """Update the teacher if any returns remain."""
         with self._lock:
             if self._returns:
                 self.update()

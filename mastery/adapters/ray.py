@@ -8,7 +8,7 @@
     teacher.flush()  # at the end: wait until every update is acknowledged
 
 The teacher runs in a named actor. `sample` and `update` do not wait for it: a worker draws tasks
-from the newest probabilities it has, and sends its updates in batches, one message at a time, in
+from the latest probabilities it has, and sends its updates in batches, one message at a time, in
 the background. The actor acknowledges an update once it is on disk in `folder`. If the actor dies,
 Ray restarts it, it reads the folder, and the workers resend what was not acknowledged. To survive
 the loss of the actor's machine, `folder` must be on storage that all machines share.
@@ -45,8 +45,8 @@ LIMIT = 10_000  # updates waiting in a worker; from here on `update` waits for t
 class _Actor:
     """The teacher's process.
 
-    Ray restarts it with the same arguments; everything else is in the folder, which is read at the
-    first call, so that the caller gets any error.
+    Ray restarts it with the same arguments. The rest of its state is in the folder, which is read
+    at the first call, so that errors reach the caller.
     """
 
     def __init__(self, folder: str, program: ProgramLike | None, every: int) -> None:
@@ -57,7 +57,7 @@ class _Actor:
         """Start with this teacher, or check that the running one matches it."""
         if folder != self._folder:
             raise MasteryError(
-                f"a teacher of this name is running, in {self._folder}; choose another name"
+                f"a teacher of this name is already running in {self._folder}; choose another name"
             )
         teacher = copy.deepcopy(teacher)  # arrays that come through Ray are read-only
         if self._open is None:
@@ -81,7 +81,7 @@ class _Actor:
         return acknowledged, wrong, teacher.time_step, news
 
     def blank(self) -> Teacher:
-        """A new teacher of the same curriculum, with which a worker checks returns."""
+        """A new teacher of the same curriculum; workers use it to check returns."""
         teacher = self._shared.teacher
         return Teacher(teacher.curriculum, "uniform", per_episode=teacher.per_episode)
 
@@ -115,7 +115,7 @@ class RemoteTeacher:
         seed: The seed of this worker's draws.
 
     Raises:
-        MasteryError: No teacher of this name is running.
+        MasteryError: If no teacher of this name is running.
 
     Example:
         >>> RemoteTeacher.start(Teacher(curriculum, "mr", seed=0), "shared/teacher")
@@ -167,19 +167,19 @@ class RemoteTeacher:
         If the folder holds a teacher, the actor continues from it.
 
         Args:
-            teacher: The initial teacher. A teacher in the folder, or one that is running, must have
-                the same curriculum and program.
+            teacher: The initial teacher. A teacher in the folder, or already running, must have the
+                same curriculum and program.
             folder: Where updates and checkpoints are written.
             name: The actor's name, by which workers find it.
-            every: Updates between two checkpoints; the journal holds those in between.
+            every: Updates between checkpoints; the journal holds those in between.
             options: Options of the Ray actor, e.g. `{"resources": {"head": 1}}`.
 
         Returns:
             A connection to the teacher.
 
         Raises:
-            MasteryError: `teacher` is no Teacher, the folder cannot be used or holds a different
-                teacher, or a teacher of this name is running in another folder.
+            MasteryError: If `teacher` is not a Teacher, the folder cannot be used or holds a
+                different teacher, or a teacher of this name is running in another folder.
         """
         if not isinstance(teacher, Teacher):
             raise MasteryError(f"start needs a Teacher, not {teacher!r}")
@@ -194,7 +194,7 @@ class RemoteTeacher:
         kind: Any = ray.remote(_Actor)
         place = str(Path(folder).absolute())
         own = None if teacher.recipe else teacher.program
-        remote = _arrived(name)
+        remote = _unconnected(name)
         remote.actor = kind.options(
             name=name, namespace=NAMESPACE, get_if_exists=True, **settings
         ).remote(place, own, every)
@@ -221,15 +221,15 @@ class RemoteTeacher:
         return names[drawn[0]] if k is None else [names[i] for i in drawn]
 
     def update(self, returns: Mapping[str, Any]) -> None:
-        """Queue the returns of one time-step; the next message takes them to the teacher.
+        """Queue the returns of one time-step for the next message to the teacher.
 
-        Waits for the teacher only if 10,000 updates are queued.
+        Blocks only while 10,000 updates or more are queued.
 
         Args:
             returns: `{task: return or returns}`, as in `Teacher.update`.
 
         Raises:
-            ReturnsError: A return or a task is invalid. Nothing is queued.
+            ReturnsError: If a return or a task is invalid. Nothing is queued.
         """
         self._connect()
         self._teacher._checked(returns)
@@ -243,10 +243,10 @@ class RemoteTeacher:
         """Wait until every update is acknowledged.
 
         Args:
-            timeout: The most seconds to wait; None waits without limit.
+            timeout: The maximum number of seconds to wait; None waits without limit.
 
         Raises:
-            MasteryError: The timeout has passed, or the teacher failed on an update.
+            MasteryError: If the timeout has passed, or the teacher failed on an update.
         """
         end = None if timeout is None else time.monotonic() + timeout
         while self._waiting:
@@ -257,15 +257,15 @@ class RemoteTeacher:
                 raise self._late()
 
     def refresh(self) -> None:
-        """Wait for the newest probabilities, which include all updates of this worker."""
+        """Wait for the latest probabilities, which include all updates of this worker."""
         self.flush()
         while self._answer is not None:
             self._wait()
-        while not self._told():
+        while not self._ask_newest():
             time.sleep(0.05)  # Ray is restarting the actor
 
-    def _told(self) -> bool:
-        """Ask for the newest probabilities; return whether an answer came."""
+    def _ask_newest(self) -> bool:
+        """Ask for the latest probabilities; return whether an answer came."""
         self._send()
         heard = self._heard
         while self._answer is not None:
@@ -292,7 +292,7 @@ class RemoteTeacher:
 
     @property
     def clients(self) -> dict[str, int]:
-        """The updates on disk per client id, even if the client has not heard so yet."""
+        """The number of updates on disk by client id. Waits for the teacher."""
         found: dict[str, int] = self._call(lambda actor: actor.clients.remote())
         return found
 
@@ -319,10 +319,10 @@ class RemoteTeacher:
         self.flush()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (self.name,)
+        return _unconnected, (self.name,)
 
     def _pump(self) -> None:
-        """Take an answer if one has come, and send what waits if no message is in flight."""
+        """Process an answer if there is one; send queued updates if no message is in flight."""
         self._connect()
         if self._answer is not None and self._answer.done():
             self._receive()
@@ -341,7 +341,7 @@ class RemoteTeacher:
         answer, self._answer = self._answer, None
         try:
             acknowledged, wrong, time_step, news = answer.result()
-        except ray.exceptions.RayActorError:  # dead or restarting: the next message tells which
+        except ray.exceptions.RayActorError:  # dead or restarting: the next message shows which
             self.actor = _find(self.name)
             return
         except ray.exceptions.RayTaskError as error:
@@ -353,7 +353,7 @@ class RemoteTeacher:
         if news is not None:
             self._sums = cumulative(np.array(news))
         if wrong:
-            raise MasteryError(f"the teacher could not take an update: {wrong}")
+            raise MasteryError(f"the teacher failed on an update: {wrong}")
 
     def _wait(self, end: float | None = None) -> None:
         if self._answer is None:
@@ -370,7 +370,7 @@ class RemoteTeacher:
 
     def _late(self) -> MasteryError:
         return MasteryError(
-            f"the teacher {self.name!r} has not answered; {len(self._waiting)} updates wait"
+            f"the teacher {self.name!r} has not answered; {len(self._waiting)} updates are queued"
         )
 
     def _ask(self, what: str) -> Any:
@@ -378,7 +378,7 @@ class RemoteTeacher:
         return self._call(lambda actor: actor.ask.remote(what))
 
     def _call(self, method: Callable[[Any], Any]) -> Any:
-        """Call the actor, again if it dies meanwhile; these calls can safely be repeated."""
+        """Call the actor, and again if it dies meanwhile; these calls can safely be repeated."""
         self._connect()
         while True:
             try:
@@ -390,9 +390,9 @@ class RemoteTeacher:
                 raise _plain(error) from None
 
 
-def _arrived(name: str) -> RemoteTeacher:
-    """A copy in another process. It connects at first use, because Ray cannot be called while it
-    unpacks arguments."""
+def _unconnected(name: str) -> RemoteTeacher:
+    """A connection that is made at first use, because Ray cannot be called while it unpacks
+    arguments."""
     return RemoteTeacher(name, _now=False)
 
 
@@ -404,7 +404,7 @@ def _find(name: str) -> Any:
         return ray.get_actor(name, NAMESPACE)
     except ValueError:
         raise MasteryError(
-            f"there is no teacher named {name!r}, or it was stopped: start it with "
+            f"no teacher named {name!r} is running; start it with "
             "RemoteTeacher.start(teacher, folder)"
         ) from None
 
@@ -427,7 +427,7 @@ def _end(name: str, actor: Any) -> None:
 
 
 def _plain(error: Any) -> Exception:
-    """Our own error as the actor raised it, without Ray's traceback; else the error itself."""
+    """The MasteryError that the actor raised, without Ray's traceback; else the error itself."""
     cause = getattr(error, "cause", None)
     found: Exception = cause if isinstance(cause, MasteryError) else error
     return found

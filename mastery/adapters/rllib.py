@@ -21,7 +21,7 @@ with needs("mastery.adapters.rllib", "rllib"):
 class CurriculumCallback(RLlibCallback):
     """Draws a task before each training episode and sends the teacher the return at its end.
 
-    Evaluation episodes are left alone: they play what the environment plays by default. When an
+    Evaluation episodes are unaffected: they play the environment's default task. When an
     environment runner's `sample` returns, the teacher has acknowledged all its episodes. Each
     training result has the mastery and the probability of each task in `result["curriculum"]`.
 
@@ -39,7 +39,7 @@ class CurriculumCallback(RLlibCallback):
         self._name, self._connect = name, connect
         self._found: Any = None
         self._tasks: dict[int, str] = {}  # the task of each environment's current episode
-        self._before: dict[str, float] = {}  # return so far of episodes that a sample cut
+        self._before: dict[str, float] = {}  # return so far of episodes split between samples
 
     @property
     def _teacher(self) -> Any:
@@ -58,7 +58,7 @@ class CurriculumCallback(RLlibCallback):
     ) -> None:
         if not env_runner.config.in_evaluation:
             task = self._teacher.sample()
-            _give(env, env_index, task)
+            _set_task(env, env_index, task)
             self._tasks[env_index] = task
 
     def on_episode_end(
@@ -84,23 +84,23 @@ class CurriculumCallback(RLlibCallback):
         }
 
 
-def _give(env: Any, index: int, task: str) -> None:
+def _set_task(env: Any, index: int, task: str) -> None:
     """Set an environment's task, whether it runs in this process or in its own."""
     envs = getattr(env, "envs", None)
     if envs is not None:
         if not envs[index].has_wrapper_attr("task"):
-            raise _refused(envs[index])
+            raise _no_task(envs[index])
         envs[index].set_wrapper_attr("task", task)
     else:
         if not all(env.call("has_wrapper_attr", "task")):
-            raise _refused(env)
+            raise _no_task(env)
         tasks = list(env.get_attr("task"))
         tasks[index] = task
         env.set_attr("task", tasks)
 
 
-def _refused(env: Any) -> MasteryError:
+def _no_task(env: Any) -> MasteryError:
     return MasteryError(
-        f"the environment ({type(env.unwrapped).__name__}) does not accept a task: give it an "
-        "attribute `task` that its reset() follows"
+        f"the environment ({type(env.unwrapped).__name__}) has no attribute `task`; add one, and "
+        "let reset() start that task"
     )

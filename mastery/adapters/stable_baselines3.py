@@ -51,14 +51,14 @@ class GymnasiumVecEnv(VecEnv):
         envs: The vector environment, with or without wrappers, in autoreset mode "SameStep".
 
     Raises:
-        MasteryError: The autoreset mode is a different one.
+        MasteryError: If the autoreset mode is not "SameStep".
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
         if envs.metadata.get("autoreset_mode") != AutoresetMode.SAME_STEP:
             raise MasteryError(
-                "Stable-Baselines3 wants an episode's end and the next one's start in the same "
-                "step: make the environments with autoreset_mode='SameStep'"
+                "Stable-Baselines3 needs environments that reset in the step that ends an episode; "
+                "make them with autoreset_mode='SameStep'"
             )
         self.envs = envs
         self.render_mode = envs.render_mode
@@ -107,8 +107,8 @@ class GymnasiumVecEnv(VecEnv):
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         if indices is not None or not hasattr(self.envs.unwrapped, attr_name):
             raise MasteryError(
-                f"{attr_name!r} cannot be set: it must be an attribute of the vector environment, "
-                "and be set for all of it"
+                f"cannot set {attr_name!r}: it must be an attribute of the vector environment, and "
+                "indices must be None"
             )
         setattr(self.envs.unwrapped, attr_name, value)
 
@@ -156,17 +156,18 @@ class CurriculumCallback(BaseCallback):
     time-step is `update_every` environment steps, 2048 by default.
 
     Args:
-        teacher: The teacher of the environments, be they one `CurriculumVecEnv` or several
+        teacher: The teacher of the environments: one `CurriculumVecEnv` or several
             `CurriculumEnv`s.
-        save: The folder for checkpoints; None saves none. A checkpoint is two files, the model and
-            the teacher; `last_checkpoint` finds both or neither. The last two checkpoints are kept.
-        save_every: Steps between two checkpoints. One more is saved at the end of training.
+        save: The folder for checkpoints; if None, none are saved. A checkpoint is two files,
+            the model and the teacher; `last_checkpoint` finds both or neither. The last two
+            checkpoints are kept.
+        save_every: Steps between checkpoints. One more is saved at the end of training.
 
     Raises:
-        MasteryError: `save_every` is invalid; or, when training starts, the model's environments
+        MasteryError: If `save_every` is invalid; or, when training starts, the model's environments
             have no teacher or a different one.
-        CheckpointError: The folder cannot be written, or it has a checkpoint with more steps than
-            this model has made.
+        CheckpointError: If the folder cannot be written, or holds a checkpoint with more steps than
+            the model.
     """
 
     def __init__(
@@ -179,15 +180,16 @@ class CurriculumCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         try:
-            found = self.training_env.get_attr("teacher")
+            teachers = self.training_env.get_attr("teacher")
         except AttributeError:
             raise MasteryError(
-                "the model's environments have no curriculum: make them with "
+                "the model's environments have no curriculum; make them with "
                 "CurriculumVecEnv(make_env, teacher, num_envs)"
             ) from None
-        if any(teacher is not self.teacher for teacher in found):
+        if any(teacher is not self.teacher for teacher in teachers):
             raise MasteryError(
-                "the callback's teacher is not that of the model's environments: give both the same"
+                "the callback and the model's environments have different teachers; give both the "
+                "same one"
             )
         if isinstance(self.model, OnPolicyAlgorithm):
             self._ledger.every = None
@@ -197,12 +199,12 @@ class CurriculumCallback(BaseCallback):
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise CheckpointError(f"cannot make {self.folder}: {error.strerror}") from None
-            for there in _checkpoints(self.folder):
-                if there.steps > self.num_timesteps:
+            for found in _checkpoints(self.folder):
+                if found.steps > self.num_timesteps:
                     raise CheckpointError(
-                        f"{self.folder} has a checkpoint of {there.steps} steps, and this model "
-                        f"has made {self.num_timesteps}: go on from it with last_checkpoint(), or "
-                        "save in another folder"
+                        f"{self.folder} holds a checkpoint with {found.steps} steps, and this "
+                        f"model has {self.num_timesteps}; resume from it with last_checkpoint(), "
+                        "or save to another folder"
                     )
 
     def _on_step(self) -> bool:
@@ -212,13 +214,13 @@ class CurriculumCallback(BaseCallback):
         if isinstance(self.model, OnPolicyAlgorithm):
             self._ledger.update()
         for key, value in scalars(self.teacher, self._ledger.last).items():
-            # not on the screen: its table would be long and cuts the names
+            # not printed: the table would be long, and it truncates names
             self.logger.record(f"curriculum_{key}", value, exclude=("stdout", "log"))
         self.logger.record("curriculum/mastery", float(np.mean([*self.teacher.mastery.values()])))
         self.logger.record("curriculum/time_steps", self.teacher.time_step)
 
     def _on_rollout_start(self) -> None:
-        # by now the model has learned from all that the teacher has seen
+        # by now the model has learned from everything the teacher has seen
         if self.num_timesteps - self._saved_at >= self._save_every:
             self._save()
 
@@ -252,7 +254,7 @@ class Checkpoint(NamedTuple):
     """The files of a model and of the teacher saved with it.
 
     Attributes:
-        steps: The environment steps that the model had made.
+        steps: The number of environment steps the model was trained for.
         model: The model's file, for `PPO.load`.
         teacher: The teacher's file, for `Teacher.load`.
     """
@@ -263,6 +265,7 @@ class Checkpoint(NamedTuple):
 
     @classmethod
     def at(cls, folder: Path, steps: int) -> Checkpoint:
+        """The files of a checkpoint with this many steps."""
         return cls(steps, folder / f"model_{steps}.zip", folder / f"teacher_{steps}.mastery")
 
 
@@ -276,18 +279,18 @@ def last_checkpoint(folder: str | Path) -> Checkpoint:
         The checkpoint's step count and files.
 
     Raises:
-        CheckpointError: The folder holds no complete checkpoint.
+        CheckpointError: If the folder holds no complete checkpoint.
     """
     for found in _checkpoints(Path(folder)):
         return found
     raise CheckpointError(
-        f"there is no checkpoint in {folder}: it needs a model_STEPS.zip with its "
-        "teacher_STEPS.mastery, as CurriculumCallback(teacher, save=folder) writes them"
+        f"there is no complete checkpoint in {folder}; CurriculumCallback(teacher, save=folder) "
+        "writes them as model_STEPS.zip and teacher_STEPS.mastery"
     )
 
 
 def _checkpoints(folder: Path) -> Iterator[Checkpoint]:
-    """All complete checkpoints, the last first."""
+    """All complete checkpoints, latest first."""
     names = (re.fullmatch(r"model_(\d+)\.zip", path.name) for path in folder.glob("model_*.zip"))
     for steps in sorted((int(name[1]) for name in names if name), reverse=True):
         found = Checkpoint.at(folder, steps)

@@ -17,7 +17,7 @@ else:
 
 
 class SyncEnvs(Base):
-    """Does the same as SyncVectorEnv, faster.
+    """Like SyncVectorEnv, but faster.
 
     Each step starts from new arrays of zeros and writes only what happened, so an environment whose
     episode continues costs nothing extra, and no array is copied.
@@ -33,7 +33,9 @@ class SyncEnvs(Base):
         each = zip(iterate(self.action_space, actions), self.envs, begins, strict=True)
         for i, (action, env, begin) in enumerate(each):
             if begin:
-                assert self.autoreset_mode == AutoresetMode.NEXT_STEP, f"{i} has not been reset"
+                assert self.autoreset_mode == AutoresetMode.NEXT_STEP, (
+                    f"environment {i} must be reset"
+                )
                 observations[i], info = env.reset()
             else:
                 observations[i], rewards[i], ended, cut, info = env.step(action)

@@ -32,7 +32,7 @@ class Maker:
         curriculum: The tasks.
 
     Raises:
-        MasteryError: `make_env` is none of these.
+        MasteryError: If `make_env` is none of these.
     """
 
     def __init__(self, make_env: MakeEnv, curriculum: Curriculum) -> None:
@@ -42,10 +42,14 @@ class Maker:
         if isinstance(make_env, str):
             make_env = partial(gymnasium.make, make_env)
         if not (make_env is None or callable(make_env)):
-            hint = "; it is made in the function" if isinstance(make_env, gymnasium.Env) else ""
+            hint = (
+                "; make the environment in the function"
+                if isinstance(make_env, gymnasium.Env)
+                else ""
+            )
             raise MasteryError(
-                f"make_env is {make_env!r:.80}: it must be a function that makes an environment, "
-                f"an environment's id, or None{hint}"
+                f"make_env is {make_env!r:.80}; it must be a function that returns an environment, "
+                f"an environment id, or None{hint}"
             )
         self._function: Callable[..., Env] | None = make_env
         self.one_for_all = make_env is not None and not _takes_task(make_env)
@@ -62,11 +66,12 @@ class Maker:
             raise MasteryError(f"task {name!r}: make_env failed: {said(error)}") from error
         if not isinstance(env, gymnasium.Env):
             raise MasteryError(
-                f"task {name!r}: make_env gave {env!r:.80}, which is no gymnasium.Env"
+                f"task {name!r}: make_env returned {env!r:.80}; it must return a gymnasium.Env"
             )
         return env
 
     def position(self, name: Any) -> int:
+        """The position of a task; MasteryError if there is no such task."""
         if isinstance(name, str) and name in self.positions:
             return int(self.positions[name])
         raise MasteryError(f"there is no task {name!r}{did_you_mean(str(name), self.positions)}")
@@ -84,7 +89,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._accepted: set[int] = set()  # ids of environments known to read options["task"]
         self._seeds: np.random.Generator | None = None
         self._seeded: set[int] = set()
-        self._spaces: dict[str, Any] = {}  # those of the first environment; all must have the same
+        self._spaces: dict[str, Any] = {}  # of the first environment; all must be equal
         self.position = 0
         super().__init__(self._environment(0))
         self.observation_space = self._spaces["observation_space"]
@@ -110,14 +115,14 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode of the next task, or of `options["task"]` if given."""
-        told = {} if options is None else dict(options)
-        asked = told.pop("task", None)
+        given = {} if options is None else dict(options)
+        asked = given.pop("task", None)
         task = self.choose() if asked is None else self._maker.position(asked)
         env, name = self._environment(task), self._maker.names[task]
         self.env, self.position = env, task
-        noted = _Noted(told, task=name) if self._maker.one_for_all else None
+        noted = _Noted(given, task=name) if self._maker.one_for_all else None
         if noted is None and options is not None:
-            options = told
+            options = given
         try:
             observation, info = env.reset(
                 seed=self._seed(env, seed), options=options if noted is None else noted
@@ -126,19 +131,19 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise
         except Exception as error:  # a user's environment may raise anything
             raise MasteryError(
-                f"task {name!r}: its environment failed in reset(): {said(error)}"
+                f"task {name!r}: reset() of its environment failed: {said(error)}"
             ) from error
         if noted is not None and id(env) not in self._accepted:
             if not noted.seen and info.get("task") != name:
                 raise MasteryError(
-                    f"the environment {env} does not accept tasks: its reset() did not look at "
-                    "options['task']; let it, or give a function that takes a task's name and "
-                    "makes its environment"
+                    f"the environment {env} does not accept tasks: its reset() did not read "
+                    "options['task']; make it do so, or give a make_env that takes a task's name"
                 )
             self._accepted.add(id(env))
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step the current task's environment."""
         return self.env.step(action)
 
     def close(self) -> None:
@@ -154,9 +159,8 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         env = self._maker(task)
         if _OWNERS.get(id(env.unwrapped), self) is not self:
             raise MasteryError(
-                f"task {self._maker.names[task]!r}: the environment {env} has a teacher already, "
-                "and two cannot teach it: let make_env make a new one each time it is called, "
-                "without a curriculum of its own"
+                f"task {self._maker.names[task]!r}: the environment {env} already has a teacher; "
+                "make_env must return a new environment at each call, without a curriculum"
             )
         self._check(task, env)
         self._kept[key], _OWNERS[id(env.unwrapped)] = env, self
@@ -171,7 +175,7 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             env.close()
 
     def _seed(self, env: Env, seed: int | None) -> int | None:
-        """The seed for this reset. Once one is given, each environment gets one derived from it."""
+        """The seed for this reset. Once one is given, each environment gets one drawn from it."""
         if seed is not None:
             self._seeds, self._seeded = np.random.default_rng(seed), set()
         elif self._seeds is not None and id(env) not in self._seeded:
@@ -185,9 +189,9 @@ class TaskEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             first = self._spaces.setdefault(what, mine)
             if mine != first and not (what == "observation_space" and _alike(mine, first)):
                 raise MasteryError(
-                    f"tasks {self._maker.names[0]!r} and {self._maker.names[task]!r} cannot be "
-                    f"learned by one agent: they have the {what} {first} and {mine}; wrap the "
-                    "environments so that they are equal, or leave one of the tasks out"
+                    f"tasks {self._maker.names[0]!r} and {self._maker.names[task]!r} differ in "
+                    f"{what}: {first} and {mine}; wrap the environments so that they are equal, or "
+                    "remove one of the tasks"
                 )
 
 
@@ -234,8 +238,8 @@ def _takes_task(function: Callable[..., Any]) -> bool:
     needed = [p.name for p in places if p.default is p.empty]
     if len(needed) > 1:
         raise MasteryError(
-            f"make_env needs {len(needed)} arguments ({', '.join(needed)}); it is called with a "
-            "task's name, or with nothing"
+            f"make_env needs {len(needed)} arguments ({', '.join(needed)}); it must take a task's "
+            "name, or nothing"
         )
     return bool(needed) or (bool(places) and places[0].name == "task")
 

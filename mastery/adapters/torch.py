@@ -61,7 +61,7 @@ class Examples:
         if not self._number.all():
             raise MasteryError(
                 f"the dataset has no example of task {names[int(self._number.argmin())]!r}; add "
-                "some, or leave the task out of the curriculum"
+                "some, or remove the task from the curriculum"
             )
         self._start = np.cumsum(self._number) - self._number
         self._seed = seed
@@ -81,7 +81,7 @@ class Examples:
 
 
 class _Curriculum(Sampler[Any]):
-    """What both samplers share: the examples, the position in the epoch, the ranks, the state."""
+    """Base of both samplers: the examples, the position in the epoch, the ranks, the state."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class _Curriculum(Sampler[Any]):
         self._world = num_replicas or (dist.get_world_size() if ranks else 1)
         self._rank = rank if rank is not None else (dist.get_rank() if ranks else 0)
         if not 0 <= self._rank < self._world:
-            raise MasteryError(f"rank is {self._rank}: it must be from 0 to {self._world - 1}")
+            raise MasteryError(f"rank is {self._rank}; it must be from 0 to {self._world - 1}")
         self.teacher = teacher
         self._examples = Examples(dataset, labels, teacher, seed)
         examples = len(dataset) if length is None else length
@@ -123,7 +123,7 @@ class _Curriculum(Sampler[Any]):
         while self._at < self._steps:
             self._at += 1
             yield self._draw()
-        self._at = 0  # a state saved between two epochs must not be at the end of the first
+        self._at = 0  # a state saved between epochs is at the start of the next
 
     def _draw(self) -> Any:
         raise NotImplementedError
@@ -138,15 +138,15 @@ class _Curriculum(Sampler[Any]):
             returns: `{task: return or returns}`; see `by_task`.
 
         Raises:
-            ReturnsError: A return or a task is invalid.
-            MasteryError: The ranks are not connected, or their teachers differ.
+            ReturnsError: If a return or a task is invalid.
+            MasteryError: If the ranks are not connected, or their teachers differ.
         """
         if self._world == 1:
             self.teacher.update({task: _plain(given) for task, given in returns.items()})
             return
         if not (dist.is_available() and dist.is_initialized()):
             raise MasteryError(
-                f"the sampler is one of {self._world}, and the ranks are not connected: call "
+                f"the sampler is one of {self._world}, but the ranks are not connected; call "
                 "torch.distributed.init_process_group first, or update the teachers yourself"
             )
         mine = {task: np.atleast_1d(_plain(given)).tolist() for task, given in returns.items()}
@@ -170,16 +170,18 @@ class _Curriculum(Sampler[Any]):
         """Resume exactly from a state; the next iteration finishes its epoch.
 
         Args:
-            state: What `state_dict` returned.
+            state: The result of `state_dict`.
 
         Raises:
-            CheckpointError: The state is not from such a sampler, or it has other tasks.
+            CheckpointError: If the state is not from such a sampler, or its tasks differ.
         """
         if not isinstance(state, Mapping) or {"at", "taken", "teacher"} - set(state):
-            raise CheckpointError("this is not the state of a curriculum sampler")
+            raise CheckpointError(
+                "the state is not from a curriculum sampler; give the result of state_dict()"
+            )
         taken = torch.as_tensor(state["taken"]).numpy().astype(np.int64)
         if taken.shape != self._examples.taken.shape:
-            raise CheckpointError("the state is of a sampler with other tasks")
+            raise CheckpointError("the state is from a sampler with different tasks")
         teacher = dict(state["teacher"])
         teacher["state"] = {k: torch.as_tensor(v).numpy() for k, v in teacher["state"].items()}
         self.teacher.load_state_dict(teacher)
@@ -187,10 +189,10 @@ class _Curriculum(Sampler[Any]):
 
 
 class CurriculumSampler(_Curriculum):
-    """Draws one index at a time: the teacher draws a task, then comes an example of it.
+    """Draws one index at a time: the teacher draws a task, the sampler takes its next example.
 
-    With several ranks, make the same teacher with the same seed on each. All teachers draw the same
-    tasks, and each rank gets its own examples.
+    With several ranks, make the same teacher with the same seed on each. All teachers then draw the
+    same tasks, and each rank gets its own examples.
 
     Args:
         dataset: A map-style dataset with at least one example of each task.
@@ -203,7 +205,7 @@ class CurriculumSampler(_Curriculum):
         rank: The rank of this process; by default from `torch.distributed`.
 
     Raises:
-        MasteryError: A label is no task, a task has no example, or an argument is invalid.
+        MasteryError: If a label is not a task, a task has no example, or an argument is invalid.
 
     Example:
         >>> sampler = CurriculumSampler(dataset, Teacher(curriculum, "mr", seed=0), labels=tasks)
@@ -233,10 +235,10 @@ class CurriculumBatchSampler(_Curriculum):
     """Draws one minibatch of indexes at a time; the teacher allocates it to tasks (algorithm 3).
 
     Args:
-        dataset: As in `CurriculumSampler`, like all arguments but `batch_size`.
+        dataset: As in `CurriculumSampler`, like all arguments except `batch_size`.
         teacher: The teacher.
         batch_size: Examples per minibatch on each rank.
-        labels: The task name of each example, or where the dataset has them.
+        labels: The task name of each example, or the name of the dataset column or attribute.
         length: Examples per epoch, over all ranks.
         seed: The seed of the order of each task's examples.
         num_replicas: The number of ranks.
@@ -277,8 +279,8 @@ def check_equal(marks: Sequence[Any]) -> None:
     for rank, mark in enumerate(marks):
         if mark != marks[0]:
             raise MasteryError(
-                f"the teacher of rank {rank} is not as that of rank 0: make them alike on every "
-                "rank, with the same seed, and update them at the same steps"
+                f"the teachers of ranks 0 and {rank} differ; make the same teacher with the same "
+                "seed on every rank, and update all at the same steps"
             )
 
 
@@ -293,11 +295,11 @@ def _plain(given: Any) -> Any:
 
 
 def _labels(dataset: Any, labels: Any) -> Any:
-    """The label of each example, from the place that the user named."""
+    """The label of each example, as given or from the dataset."""
     if not hasattr(dataset, "__len__"):
         raise MasteryError(
-            f"the dataset ({type(dataset).__name__}) has no length: a curriculum chooses among "
-            "examples that are there, so it needs a map-style dataset"
+            f"the dataset ({type(dataset).__name__}) has no length; a curriculum chooses examples "
+            "by index, so it needs a map-style dataset"
         )
     if labels is None or isinstance(labels, str):
         name = labels or "task"
@@ -306,8 +308,8 @@ def _labels(dataset: Any, labels: Any) -> Any:
         if hasattr(dataset, name):
             return getattr(dataset, name)
         raise MasteryError(
-            f"the dataset has no labels: there is no column and no attribute {name!r}; give "
-            "labels=[…], a task's name for each example"
+            f"the dataset has no column or attribute {name!r}; give labels=[…], one task name per "
+            "example"
         )
     return labels
 
@@ -317,14 +319,16 @@ def _rows(labels: Any, examples: int, teacher: Teacher) -> NDArray[np.int64]:
     try:
         labels = list(labels)
     except TypeError:
-        raise MasteryError(f"labels are a task's name for each example, not {labels!r}") from None
+        raise MasteryError(f"labels is {labels!r}; it must be one task name per example") from None
     if len(labels) != examples:
-        raise MasteryError(f"there are {len(labels)} labels for {examples} examples")
+        raise MasteryError(
+            f"there are {len(labels)} labels for {examples} examples; give one per example"
+        )
     positions = teacher.curriculum.positions
     named = (positions.get(label, -1) if isinstance(label, str) else -1 for label in labels)
     rows = np.fromiter(named, np.int64, len(labels))
     if rows.size and rows.min() < 0:
         at = int(rows.argmin())
         hint = did_you_mean(str(labels[at]), positions)
-        raise MasteryError(f"example {at} has the label {labels[at]!r}, which is no task{hint}")
+        raise MasteryError(f"example {at} has the label {labels[at]!r}, which is not a task{hint}")
     return rows

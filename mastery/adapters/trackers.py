@@ -36,7 +36,7 @@ def track(
         teacher: The teacher.
         log: Called as `log(scalars, step=step)`.
         step: The step to log at; by default the teacher's time-step.
-        returns: The returns of the last update, to log them too.
+        returns: The returns of the last update, to be logged too.
 
     Returns:
         What was logged; see `scalars`.
@@ -56,7 +56,7 @@ def scalars(
 
     Args:
         teacher: The teacher.
-        returns: The returns of the last update, if you want them included.
+        returns: The returns of the last update, to be included.
 
     Returns:
         `mastery/TASK` and `probability/TASK` for each task, and for each task in `returns` the mean
@@ -81,10 +81,10 @@ class TensorBoard:
     """Writes a TensorBoard event file.
 
     Each object writes a new file, as TensorBoard's own writer does. When `log` returns, the numbers
-    are in the file; there is nothing to close.
+    are in the file; no close is needed.
 
     Args:
-        folder: Where to write the file; made at the first `log` if missing.
+        folder: Where to write the file; created at the first `log` if missing.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -94,6 +94,15 @@ class TensorBoard:
         self._begun = False
 
     def log(self, scalars: Mapping[str, float], step: int) -> None:
+        """Append scalars to the file.
+
+        Args:
+            scalars: The numbers by tag.
+            step: The step to log at.
+
+        Raises:
+            CheckpointError: If the file cannot be written.
+        """
         with self._lock:
             parts = list(event_file([(time.time(), step, scalars)]))
             try:

@@ -6,7 +6,7 @@
     trainer.train()
 
 The dataset has a column `task` beside `prompt`. The teacher allocates each generation batch to
-tasks; a prompt and its completions stay one group, on any number of processes. The rewards of all
+tasks; a prompt and its completions stay one group, on any number of processes. The rewards from all
 processes are the tasks' returns, and one generation batch is one time-step. The trainer fetches a
 batch while it trains on the previous one, so rewards affect the batch after the next.
 """
@@ -62,10 +62,13 @@ class PromptSampler(Sampler[int]):
         self.resumed = False
         self._prompts, self._generations, self._repeats = prompts, generations, repeats
         self._batches = len(dataset) // prompts
-        self.loads = self._batches * repeats  # batches that a loader takes in an epoch
+        self.loads = self._batches * repeats  # batches that a loader takes per epoch
         self._seed = seed
         if not self._batches:
-            raise MasteryError(f"{len(dataset)} prompts are too few for one batch of {prompts}")
+            raise MasteryError(
+                f"the dataset has {len(dataset)} prompts, too few for one batch of {prompts}; add "
+                "prompts, or reduce the generation batch size"
+            )
 
     def __len__(self) -> int:
         return self._batches * self._prompts * self._generations * self._repeats
@@ -95,7 +98,7 @@ _Trainer: Any = GRPOTrainer  # its type annotations are incomplete
 
 
 class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
-    """A `GRPOTrainer` whose prompts are chosen by a teacher.
+    """A `GRPOTrainer` whose prompts a teacher chooses.
 
     With several processes, make the same teacher with the same seed in each; they stay equal.
     Checkpoints include the teacher, and `train(resume_from_checkpoint=…)` continues with the same
@@ -111,8 +114,8 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         **kwargs: Passed to `GRPOTrainer`. Set `remove_unused_columns=False` in `GRPOConfig`.
 
     Raises:
-        MasteryError: An argument is invalid, there is no train dataset, a label is no task, or a
-            task has no prompt.
+        MasteryError: If an argument is invalid, there is no train dataset, a label is not a task,
+            or a task has no prompt.
 
     Example:
         >>> trainer = CurriculumGRPOTrainer(
@@ -130,21 +133,21 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         if not isinstance(teacher, Teacher):
-            raise MasteryError(f"a trainer with a curriculum needs a Teacher, not {teacher!r}")
+            raise MasteryError(f"CurriculumGRPOTrainer needs a Teacher, not {teacher!r}")
         self.teacher = teacher
         self._labels, self._score = labels, score
         self._sampler: PromptSampler | None = None
         super().__init__(*args, **kwargs)
         if self.train_dataset is None:
-            raise MasteryError("the trainer has no train_dataset: a curriculum chooses from it")
+            raise MasteryError("train_dataset is missing; the curriculum draws prompts from it")
         Examples(self.train_dataset, labels, teacher, 0)  # raise early if the labels are wrong
         if self.args.remove_unused_columns:
             raise MasteryError(
-                f"remove_unused_columns would remove {labels!r}: set it to False in GRPOConfig"
+                f"remove_unused_columns would remove {labels!r}; set it to False in GRPOConfig"
             )
         if score is not None and score not in self.reward_func_names:
             hint = did_you_mean(score, self.reward_func_names)
-            raise MasteryError(f"score is {score!r}, which is no reward function{hint}")
+            raise MasteryError(f"score is {score!r}, which is not a reward function{hint}")
 
     def _get_train_sampler(self, dataset: Any = None) -> PromptSampler:
         self._sampler = PromptSampler(
@@ -161,7 +164,7 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
     def _calculate_rewards(
         self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any
     ) -> Any:
-        """The rewards of all processes, as in TRL; also updates the teacher with them."""
+        """Return the rewards of all processes, as TRL does; also update the teacher with them."""
         rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         if self.model.training:
             if self._score is None:
@@ -174,10 +177,10 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
             scored = zip(tasks, scores.tolist(), known.tolist(), strict=True)
             pairs = [(task, score) for task, score, is_known in scored if is_known]
             self.teacher.update(by_task((t for t, _ in pairs), (s for _, s in pairs)))
-            self._note()
+            self._log_teacher()
         return rewards
 
-    def _note(self) -> None:
+    def _log_teacher(self) -> None:
         """Log mastery and probabilities with the trainer's metrics."""
         metrics, mastery = self._metrics["train"], self.teacher.mastery
         metrics["curriculum/mastery"].append(float(np.mean(list(mastery.values()))))
@@ -204,8 +207,8 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         path = Path(folder, FILE)
         if not path.exists():
             raise CheckpointError(
-                f"{folder} has no {FILE}: it is not of a run with a curriculum; to begin one from "
-                "its model, give that as the model instead of resuming"
+                f"{folder} has no {FILE}, so it was saved without a curriculum; to start from its "
+                "model, pass it as model= instead of resuming"
             )
         meta, arrays = checkpoint.read(path, "prompts")
         state = {k.removeprefix("teacher."): v for k, v in arrays.items() if k.startswith("teach")}

@@ -1,4 +1,4 @@
-"""The command line. It only parses and prints; everything else is callable from Python."""
+"""The command line. It only parses and prints; Python code can call everything else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Decide what a learner trains on next: mastering-rate curriculum learning.",
+    help="Automatic curriculum learning: choose what a learner trains on next.",
 )
 
 
@@ -36,7 +36,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass

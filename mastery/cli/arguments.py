@@ -1,4 +1,4 @@
-"""What several commands share: the console, and arguments and their parsing."""
+"""Shared by several commands: the console, arguments and their parsing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CurriculumArgument = Annotated[
 def check_place(path: Path | None) -> None:
     """Check before the work starts that the output file can be written."""
     if path and (path.is_dir() or not path.resolve().parent.is_dir()):
-        raise MasteryError(f"cannot write {path}: it must be a file in a folder that is there")
+        raise MasteryError(f"cannot write {path}: it must be a file in an existing folder")
 
 
 def split_programs(text: str) -> list[str]:
@@ -53,9 +53,9 @@ def split_settings(items: Iterable[str]) -> dict[str, list[str]]:
         key, equals, values = item.partition("=")
         key = key.strip()
         if not equals or not values.strip():
-            raise MasteryError(f"{item!r} is not of the form setting=value")
+            raise MasteryError(f"{item!r} does not have the form setting=value")
         if key in found:
-            raise MasteryError(f"{key!r} is set twice; write {key}=first,second for several values")
+            raise MasteryError(f"{key!r} is set twice; for several values write {key}=first,second")
         found[key] = [value.strip() for value in values.split(",")]
     return found
 

@@ -19,9 +19,9 @@ from mastery.teacher import Teacher
 
 def show(
     curriculum: CurriculumArgument,
-    svg: Annotated[Path | None, typer.Option(help="Also draw it into this SVG file.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Also draw it to this SVG file.")] = None,
     teacher: Annotated[
-        Path | None, typer.Option(help="A saved teacher, whose mastery is shown.")
+        Path | None, typer.Option(help="Show the mastery of this saved teacher.")
     ] = None,
 ) -> None:
     """Check a curriculum and draw it.
@@ -34,11 +34,11 @@ def show(
     typer.echo(curriculum_text(loaded, known))
     if svg:
         replace_file(svg, [curriculum_svg(loaded, known).encode()])
-        typer.echo(f"\ndrawn: {svg}")
+        typer.echo(f"\nwrote {svg}")
 
 
 def programs(
-    name: Annotated[str | None, typer.Argument(help="One program, to see only that.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show only this program.")] = None,
 ) -> None:
     """List the programs, their parts and their settings.
 
@@ -56,7 +56,7 @@ def programs(
             typer.echo(f"  {key:<13} {value:<18g} {SETTINGS[key].what}")
         return
     table = Table(
-        "program", "progress", "attention", "distribution", "settings", "what it is", box=None
+        "program", "progress", "attention", "distribution", "settings", "description", box=None
     )
     for program, entry in PROGRAMS.items():
         settings = Recipe.parse(program).settings

@@ -17,7 +17,7 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.
 
 
 def runs_command(
-    folder: Annotated[Path, typer.Argument(help="Where run directories are.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="The folder of run directories.")] = Path("runs"),
 ) -> None:
     """List the training jobs in a folder.
 
@@ -26,16 +26,16 @@ def runs_command(
     from mastery.rundir.results import list_jobs
 
     if not folder.is_dir():
-        raise MasteryError(f"there is no folder {folder}; mastery train makes one")
+        raise MasteryError(f"there is no folder {folder}; mastery train creates it")
     jobs = list_jobs(folder)
     if not jobs:
-        typer.echo(f"no training job in {folder}")
+        typer.echo(f"no training jobs in {folder}")
         return
     table = Table(box=None, header_style="dim")
     table.add_column("directory", overflow="fold")
     for name in ("curriculum", "programs"):
         table.add_column(name)
-    for name in ("seeds", "frames or examples a run", "returns"):
+    for name in ("seeds", "frames or examples per run", "returns"):
         table.add_column(name, justify="right")
     table.add_column("state")
     for job in jobs:
@@ -53,10 +53,12 @@ def runs_command(
 
 def export_command(
     directory: Directory,
-    csv: Annotated[Path | None, typer.Option(help="Write the curves as CSV.")] = None,
-    parquet: Annotated[Path | None, typer.Option(help="Write the curves as Parquet.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the curves to this CSV file.")] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(help="Write the curves to this Parquet file.")
+    ] = None,
     tensorboard: Annotated[
-        Path | None, typer.Option(help="Write the curves for TensorBoard into this folder.")
+        Path | None, typer.Option(help="Write TensorBoard event files to this folder.")
     ] = None,
 ) -> None:
     """Export the curves of a training job to other tools.
@@ -73,11 +75,13 @@ def export_command(
         (export.export_tensorboard, tensorboard),
     )
     if not any(path for _, path in wanted):
-        raise MasteryError("say what to write: --csv FILE, --parquet FILE or --tensorboard FOLDER")
+        raise MasteryError(
+            "nothing to write: give --csv FILE, --parquet FILE or --tensorboard FOLDER"
+        )
     for path in (csv, parquet):
         check_place(path)
     results = load_results(directory)
     for write, path in wanted:
         if path is not None:
             for written in write(results, path):
-                typer.echo(f"written: {written}")
+                typer.echo(f"wrote {written}")

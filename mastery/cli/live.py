@@ -22,7 +22,7 @@ from mastery.rundir.metrics import SCORES
 if TYPE_CHECKING:
     from mastery.training.train import Progress as State
 
-SHOWN = 24  # the most tasks shown
+SHOWN = 24  # maximum number of tasks shown
 LINES_EVERY = 5.0  # seconds between plain lines
 
 
@@ -32,10 +32,10 @@ def progress_view(
 ) -> Iterator[Callable[[State], None]]:
     """Yield a function to call after each chunk. `unit` is frames or examples."""
     if not console.is_terminal:
-        typer.echo("preparing: the first compilation takes about half a minute")
+        typer.echo("compiling: this takes about half a minute")
         yield _Lines(tasks, unit)
         return
-    waiting = Spinner("dots", "preparing: the first compilation takes about half a minute")
+    waiting = Spinner("dots", "compiling: this takes about half a minute")
     with Live(waiting, console=console, refresh_per_second=8) as live:
         done = Progress(
             TextColumn("[bold]{task.fields[frames]}"),
@@ -65,7 +65,7 @@ def progress_view(
 def several_view(console: Console) -> Iterator[Callable[[str, str, State], None]]:
     """Yield a function to call with a job's name, unit and progress; each job gets one line."""
     if not console.is_terminal:
-        typer.echo("preparing: the first compilations take about half a minute")
+        typer.echo("compiling: this takes about half a minute")
         lines: dict[str, _Lines] = {}
 
         def tell(name: str, unit: str, state: State) -> None:

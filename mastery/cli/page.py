@@ -1,4 +1,4 @@
-"""`mastery report` and `mastery watch`: a page of training jobs, as a file or live."""
+"""`mastery report` and `mastery watch`: a page about training jobs, as a file or live."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mastery.cli.arguments import check_place, console
 from mastery.errors import MasteryError
 
 Directories = Annotated[
-    list[Path], typer.Argument(metavar="DIR...", help="Run directories, or folders of them.")
+    list[Path], typer.Argument(metavar="DIR", help="Run directories, or folders of them.")
 ]
-Show = Annotated[bool, typer.Option("--open", help="Open it in the browser.")]
+Show = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 
 
 def report_command(
@@ -24,16 +24,19 @@ def report_command(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="The HTML file.", show_default="report.html in the directory"
+            "--out",
+            "-o",
+            help="The HTML file to write.",
+            show_default="report.html in the directory",
         ),
     ] = None,
     clips: Annotated[
         bool,
-        typer.Option("--clips", help="With a clip of the trained agent on each task."),
+        typer.Option("--clips", help="Include a clip of the trained agent on each task."),
     ] = False,
     show: Show = False,
 ) -> None:
-    """Write a report of training jobs, finished or not, as one HTML file that works offline.
+    """Write a report on training jobs, finished or not, as one HTML file that works offline.
 
     [dim]mastery report runs/key-corridor-mr[/dim]
     [dim]mastery report runs/a runs/b -o report.html --clips[/dim]
@@ -45,7 +48,7 @@ def report_command(
 
 
 def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -> None:
-    """Write the page of these run directories; print what could not be shown, and the path."""
+    """Write the report on these run directories; print its path and what it could not show."""
     from mastery.page import assemble, data
     from mastery.page.clips import Clips, make_clip
     from mastery.page.places import check_folders, find_places
@@ -69,21 +72,29 @@ def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -
     assemble.write(path, f"Training {title}", entries, curves, problems, made)
     for problem in problems:
         typer.echo(f"note: {problem}", err=True)
-    typer.echo(f"The report: {path.resolve()}")
+    typer.echo(f"Report: {path.resolve()}")
 
 
 def watch_command(
     directories: Directories,
     host: Annotated[
-        str, typer.Option(help="The address to serve at; others than this machine's are open.")
+        str,
+        typer.Option(
+            help="The address to serve on; one that is not local is open to other machines."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, show_default="8765, or the next one that is free"),
+        typer.Option(
+            min=0,
+            max=65535,
+            help="The port to serve on.",
+            show_default="8765, or the next free one",
+        ),
     ] = None,
     show: Show = False,
 ) -> None:
-    """Watch training jobs on a live page; Ctrl-C stops it.
+    """Serve a live page about training jobs until Ctrl-C.
 
     [dim]mastery watch runs[/dim]
     [dim]mastery watch runs/key-corridor-mr --open[/dim]
@@ -95,11 +106,11 @@ def watch_command(
     with open_server(directories, host, port) as server, contextlib.suppress(KeyboardInterrupt):
         if server.open:
             typer.echo(
-                f"note: {host} can be reached from other machines, and whoever does sees these "
-                "jobs, without a password; leave out --host to keep them to yourself",
+                f"note: {host} is open to other machines, and the page has no password; "
+                "omit --host to serve only this machine",
                 err=True,
             )
-        typer.echo(f"The page: {server.url}    (Ctrl-C ends it)")
+        typer.echo(f"Page: {server.url}    (Ctrl-C stops the server)")
         if show:
             webbrowser.open(server.url)
         server.serve_forever()

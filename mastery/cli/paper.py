@@ -27,61 +27,59 @@ def paper_command(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
+            metavar="NAME",
             help="Experiments: [bold]blocked-unlock-pickup[/bold], [bold]key-corridor[/bold], "
-            "[bold]obstructed-maze[/bold], [bold]addition[/bold], [bold]ablation[/bold]; all of "
-            "these if none is given. Beyond the paper: [bold]apart[/bold] (each difference between "
-            "the MiniGrid and the agent of 2018 and of 2019, alone), [bold]agents[/bold] (other "
-            "agents) and [bold]addition-long[/bold] (200M examples). Or one job, such as "
+            "[bold]obstructed-maze[/bold], [bold]addition[/bold], [bold]ablation[/bold]; by "
+            "default all of these. Beyond the paper: [bold]apart[/bold] (the differences between "
+            "2018 and 2019, one at a time), [bold]agents[/bold] (other agents), "
+            "[bold]addition-long[/bold] (200M examples). Or a single job, such as "
             "[bold]key-corridor-2018[/bold].",
         ),
     ] = None,
     scale: Annotated[
         float,
         typer.Option(
-            help="The share of frames and seeds: 1 is the paper, 0.05 is for a CPU. With 0.1 or "
-            "less networks are small as well, and addition has three digits instead of nine and "
-            "its share of 4M examples."
+            help="The share of the paper's frames and seeds: 1 for all, 0.05 for a CPU. At 0.1 and "
+            "below, networks are also smaller, and addition has three digits instead of nine and "
+            "this share of 4M examples."
         ),
     ] = 1.0,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of all of it.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")] = Path(
         "runs/paper"
     ),
     minutes: Annotated[
         float | None,
-        typer.Option(min=0, help="Stop after that long; the same command goes on from there."),
+        typer.Option(min=0, help="Stop after this many minutes; the same command resumes."),
     ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Jobs at the same time, each in a process of its own with its share of the cores. "
-            "On one GPU several need NVIDIA's Multi-Process Service to be faster: "
-            "nvidia-cuda-mps-control -d.",
-            show_default="1 on a GPU, else the cores, 4 at most",
+            help="Jobs to run in parallel, each in its own process with its share of the cores. On "
+            "one GPU this is faster only with NVIDIA's Multi-Process Service, which "
+            "nvidia-cuda-mps-control -d starts.",
+            show_default="1 on a GPU, else the number of cores, at most 4",
         ),
     ] = None,
-    save_every: Annotated[
-        float, typer.Option(min=0, help="Seconds between two checkpoints.")
-    ] = 60.0,
+    save_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 60.0,
     elsewhere: Annotated[
-        bool, typer.Option("--elsewhere", help="Go on on another device than before.")
+        bool, typer.Option("--elsewhere", help="Allow resuming on a different device.")
     ] = False,
     redraw: Annotated[
         bool,
-        typer.Option("--redraw", help="Train nothing: figures and page from the curves there are."),
+        typer.Option("--redraw", help="Do not train; draw figures and page from existing curves."),
     ] = False,
 ) -> None:
     """Reproduce the paper: train its experiments, check its claims, draw its figures.
 
-    It trains in two worlds: the MiniGrid and the agent of September 2018, which the paper's runs
-    used, and today's MiniGrid with our agent. A stopped job continues where it stopped. The page is
-    written at the end.
+    The MiniGrid experiments train with the MiniGrid and the agent of September 2018, which the
+    paper's runs used, and with today's MiniGrid and our agent. Run the command again to resume
+    stopped jobs. The page is written at the end.
 
     [dim]mastery paper                         all of the paper's experiments, on a GPU[/dim]
     [dim]mastery paper key-corridor            one experiment[/dim]
-    [dim]mastery paper --scale 0.05            small, on a CPU[/dim]
-    [dim]mastery paper --jobs 3                three jobs at the same time[/dim]
+    [dim]mastery paper --scale 0.05            scaled down, on a CPU[/dim]
+    [dim]mastery paper --jobs 3                three jobs in parallel[/dim]
     [dim]mastery paper --redraw                from the curves that ship with mastery[/dim]
     """
     with needs("mastery paper", "train"):
@@ -108,8 +106,8 @@ def paper_command(
                 typer.echo(f"{part.name}: {outcome}", err=True)
                 code = max(code, 1)
             else:
-                said = outcome.ended or "stopped; the same command goes on"
-                typer.echo(f"{part.name}: {said}")
+                status = outcome.ended or "stopped; run the same command again to resume"
+                typer.echo(f"{part.name}: {status}")
                 code = 130 if outcome.interrupted else code
         if code:
             raise typer.Exit(code)
@@ -122,12 +120,12 @@ def paper_command(
         if error.name != "matplotlib":
             raise
         typer.echo(
-            f"The curves are in {kept}. Figures and page need Matplotlib: pip install "
-            f"'mastery[paper]', and then: mastery paper --redraw --out {shlex.quote(str(out))}",
+            f"The curves are in {kept}. Figures and page need Matplotlib: run pip install "
+            f"'mastery[paper]', then mastery paper --redraw --out {shlex.quote(str(out))}",
             err=True,
         )
         raise typer.Exit(1 if redraw else 0) from None
-    typer.echo(f"The page: {page}")
+    typer.echo(f"Page: {page}")
 
 
 def _one_by_one(parts: list[PaperJob], out: Path, scale: float, options: TrainOptions) -> Ends:

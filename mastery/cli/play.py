@@ -17,48 +17,54 @@ def play_command(
         str,
         typer.Argument(
             metavar="TASK|DIR",
-            help="A MiniGrid task, such as KeyCorridorS3R3 ([bold]list[/bold] shows all), or a run "
-            "directory, whose trained agent plays.",
+            help="A MiniGrid task, such as KeyCorridorS3R3 ([bold]list[/bold] prints all), or a "
+            "run directory, whose trained agent plays.",
         ),
     ],
     task: Annotated[
         str | None,
-        typer.Option(help="For a run directory: the task.", show_default="its last task"),
+        typer.Option(help="With a run directory: the task to play.", show_default="the last one"),
     ] = None,
-    gif: Annotated[Path | None, typer.Option(help="Write the episode as a GIF.")] = None,
+    gif: Annotated[Path | None, typer.Option(help="Write the episode to this GIF file.")] = None,
     agent: Annotated[
         str,
-        typer.Option(help="Who plays a task: [bold]random[/bold] or [bold]planner[/bold]."),
+        typer.Option(help="With a task: the agent, [bold]random[/bold] or [bold]planner[/bold]."),
     ] = "random",
     run: Annotated[
         int | None,
-        typer.Option(help="For a run directory: which run's agent.", show_default="the best"),
+        typer.Option(
+            help="With a run directory: the number of the run whose agent plays.",
+            show_default="the best",
+        ),
     ] = None,
     greedy: Annotated[
-        bool, typer.Option("--greedy", help="A trained agent takes its likeliest actions.")
+        bool,
+        typer.Option("--greedy", help="With a run directory: always take the likeliest action."),
     ] = False,
     edition: Annotated[
         str | None,
         typer.Option(
-            help="The MiniGrid of a task: [bold]3.2.0[/bold], the package's, or [bold]2018[/bold], "
-            "the paper's.",
-            show_default="3.2.0; a trained agent's: its own",
+            help="The version of MiniGrid: [bold]3.2.0[/bold], the current package, or "
+            "[bold]2018[/bold], the paper's.",
+            show_default="3.2.0, or the trained agent's",
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="Of the level and of the actions.")
+        int, typer.Option(min=0, max=2**32 - 1, help="The seed of the level and the actions.")
     ] = 0,
     steps: Annotated[
         int | None,
         typer.Option(
-            min=1, help="The most steps to play.", show_default="300; a trained agent's: all"
+            min=1,
+            help="The maximum number of steps.",
+            show_default="300, or 10000 for a trained agent",
         ),
     ] = None,
-    fps: Annotated[float, typer.Option(help="Frames a second of the GIF.")] = 8.0,
-    tile: Annotated[int, typer.Option(min=4, max=64, help="Pixels of a cell.")] = 32,
-    view: Annotated[bool, typer.Option(help="Show what the agent sees beside the map.")] = True,
+    fps: Annotated[float, typer.Option(help="Frames per second of the GIF.")] = 8.0,
+    tile: Annotated[int, typer.Option(min=4, max=64, help="Pixels per cell.")] = 32,
+    view: Annotated[bool, typer.Option(help="Show the agent's view beside the map.")] = True,
 ) -> None:
-    """Play one episode of a MiniGrid task, or with the trained agent of a job.
+    """Play one episode of a MiniGrid task, or let a job's trained agent play.
 
     [dim]mastery play list[/dim]
     [dim]mastery play ObstructedMaze-Full --agent planner --gif maze.gif[/dim]
@@ -83,7 +89,7 @@ def play_command(
             trained = load_agent(what, run, seed)
             if isinstance(trained, TrainedAdder):
                 raise MasteryError(
-                    f"{what} has learned to add, and there is nothing to see: ask it from Python, "
+                    f"{what} holds a learner of addition, which cannot play; use it from Python: "
                     "mastery.load_agent(DIR).add(12, 34)"
                 )
             player = partial(trained.act, greedy=greedy)
@@ -91,7 +97,8 @@ def play_command(
         check_gif(fps)
     if trained is not None and edition not in (None, trained.job.settings.edition):
         raise MasteryError(
-            f"the agent in {what} sees MiniGrid {trained.job.settings.edition}: leave out --edition"
+            f"the agent in {what} was trained on MiniGrid {trained.job.settings.edition}; "
+            "omit --edition"
         )
     if trained is None:
         name = NAMES[task_id(what)]
@@ -114,12 +121,12 @@ def play_command(
     elif episode.truncated:
         end = "ran out of steps, return 0"
     else:
-        end = "not over yet; --steps shows more"
+        end = "stopped at the step limit; set --steps to play longer"
     typer.echo(f"{name}: {episode.mission}. {len(episode.actions)} steps: {end}")
     if gif:
         with console.status("drawing"):
             write_gif(gif, pictures(episode.states, tile, view, played), fps)
-        typer.echo(f"The GIF: {gif.resolve()}")
+        typer.echo(f"GIF: {gif.resolve()}")
 
 
 def _play_gymnasium(
@@ -144,8 +151,8 @@ def _play_gymnasium(
             frames.append(env.render())
     finally:
         env.close()
-    end = "over" if ended else "not over yet; --steps shows more"
+    end = "ended" if ended else "stopped at the step limit; set --steps to play longer"
     typer.echo(f"{task}: {count} steps, return {total:.3f}, {end}")
     if gif:
         write_gif(gif, frames, fps)
-        typer.echo(f"The GIF: {gif.resolve()}")
+        typer.echo(f"GIF: {gif.resolve()}")

@@ -39,26 +39,29 @@ def simulate_command(
         str,
         typer.Option(help="Programs to compare it with, separated by commas; or [bold]all[/bold]."),
     ] = "gprop-linreg,uniform,sequential",
-    seeds: Annotated[int, typer.Option(min=1, help="Learners for each program.")] = 20,
+    seeds: Annotated[int, typer.Option(min=1, help="Learners per program.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="The first learner's seed.")] = 0,
     steps: Annotated[
         int | None,
         typer.Option(
-            min=1, max=10**7, help="The most time-steps; by default 10 · Σ effort / episodes."
+            min=1,
+            max=10**7,
+            help="The maximum number of time-steps.",
+            show_default="10 · Σ effort / episodes",
         ),
     ] = None,
     learner: Annotated[
         str,
         typer.Option(
-            help="The learner's settings, as in noise=0.5,leak=0 (see docs/simulator.md)."
+            help="The learner's settings, such as noise=0.5,leak=0 (see docs/simulator.md)."
         ),
     ] = "",
-    backend: Annotated[str, typer.Option(help="auto, jax or numpy.")] = "auto",
+    backend: Annotated[str, typer.Option(help="The array library: auto, jax or numpy.")] = "auto",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write a page with the curves (HTML).")
+        Path | None, typer.Option("--out", "-o", help="Write the curves to this HTML file.")
     ] = None,
 ) -> None:
-    """Teach synthetic learners and compare how long each program takes to master every task.
+    """Compare how long programs take to teach synthetic learners every task.
 
     [dim]mastery simulate key-corridor --program mr --against gprop-linreg,uniform --seeds 20[/dim]
     """
@@ -89,9 +92,9 @@ def simulate_command(
     if outcomes and out:
         command = shlex.join(["mastery", *sys.argv[1:]])
         replace_file(out, [simulation_page(loaded, outcomes, model, command).encode()])
-        typer.echo(f"\nThe report: {out.resolve()}")
+        typer.echo(f"\nReport: {out.resolve()}")
     if interrupted:
-        typer.echo(f"stopped: {len(outcomes)} of {len(recipes)} programs were finished", err=True)
+        typer.echo(f"stopped: {len(outcomes)} of {len(recipes)} programs finished", err=True)
         raise typer.Exit(130)
 
 
@@ -105,7 +108,9 @@ def _learner(text: str) -> Learner:
         try:
             settings[key] = int(value) if known[key] == "int" else float(value)
         except ValueError:
-            raise MasteryError(f"the learner's {item!r} is not a number") from None
+            raise MasteryError(
+                f"the learner's setting {item!r} must be a number, e.g. {key}=0.5"
+            ) from None
     return Learner(**settings)
 
 
@@ -113,7 +118,7 @@ def _learner(text: str) -> Learner:
 def _progress(curriculum: Curriculum, programs: int, mastered: float) -> Iterator[Any]:
     """Yield a function that shows progress: bars in a terminal, plain lines elsewhere.
 
-    There is one bar for the program and one for each task.
+    The bars are one for the program and one per task.
     """
     if not console.is_terminal:
         yield _ProgramLines(programs)
@@ -144,7 +149,7 @@ def _progress(curriculum: Curriculum, programs: int, mastered: float) -> Iterato
             ]
             if len(curriculum) > len(shown):
                 count = int((skill >= mastered).sum())
-                lines.append(f"  … {count} of {len(curriculum)} tasks are mastered on average")
+                lines.append(f"  … {count} of {len(curriculum)} tasks mastered on average")
             live.update(Group(steps, *lines))
 
         yield report
@@ -171,7 +176,7 @@ def _print_outcomes(curriculum: Curriculum, outcomes: list[Outcome], learner: Le
     seeds = len(outcomes[0].steps)
     table = Table(
         title=f"\nTime-steps until every task of {escape(curriculum.name)} is mastered "
-        f"({seeds} learners a program)",
+        f"({seeds} learners per program)",
         title_justify="left",
         box=None,
     )
@@ -189,8 +194,8 @@ def _print_outcomes(curriculum: Curriculum, outcomes: list[Outcome], learner: Le
         )
     console.print(table, highlight=False)
     console.print(
-        "[dim]The last three columns: where training went, on tasks mastered by then, on tasks "
-        "learnable but not mastered, on tasks not learnable yet.[/dim]"
+        "[dim]The last three columns are shares of training: on tasks already mastered, on tasks "
+        "learnable but not mastered, and on tasks not yet learnable.[/dim]"
     )
     end = max(int(o.times[-1]) for o in outcomes)
     console.print(f"\nShare of tasks mastered, time-steps 0 to {end:,}, mean over learners")

@@ -31,106 +31,112 @@ def train_command(
         str | None,
         typer.Argument(
             metavar="NAME|FILE",
-            help="A curriculum whose tasks name their environments: a .toml or .json file, or one "
+            help="A curriculum whose tasks name an environment: a .toml or .json file, or one "
             f"of {', '.join(shipped())}.",
         ),
     ] = None,
     program: Annotated[
-        str, typer.Option(help="Programs, separated by commas: [bold]mr,uniform[/bold].")
+        str, typer.Option(help="Programs, separated by commas, e.g. [bold]mr,uniform[/bold].")
     ] = "mr",
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each program.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Runs per program, each with its own seed.")
+    ] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The first run's seed.")] = 0,
     frames: Annotated[
-        str | None, typer.Option(help="Frames of each run: 2M, 500k.", show_default="2M")
+        str | None, typer.Option(help="Frames per run, e.g. 2M or 500k.", show_default="2M")
     ] = None,
     examples: Annotated[
         str | None,
         typer.Option(
-            help="Examples of each run at most, in supervised learning.", show_default="20M"
+            help="In supervised learning: the maximum number of examples per run.",
+            show_default="20M",
         ),
     ] = None,
     preset: Annotated[
         str,
         typer.Option(
-            help="The agent's settings: [bold]default[/bold]; [bold]paper[/bold]: the agent and "
-            "the MiniGrid of the paper's runs; [bold]paper-2019[/bold]: the authors' later agent."
+            help="The agent's settings: [bold]default[/bold]; [bold]paper[/bold], the agent and "
+            "MiniGrid of the paper's runs; [bold]paper-2019[/bold], the authors' later agent."
         ),
     ] = "default",
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="A setting of the agent, as in [bold]memory=none[/bold]; several values make runs "
-            "of each: [bold]learning_rate=1e-3,5e-4[/bold]. [bold]--set list[/bold] shows all.",
+            help="Change a setting of the agent, e.g. [bold]memory=none[/bold]. Several values "
+            "train runs with each: [bold]learning_rate=1e-3,5e-4[/bold]. Repeatable. "
+            "[bold]--set list[/bold] prints all settings.",
         ),
     ] = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(
-            help="Runs with these settings changed: [bold]novelty=0,entropy=0.01[/bold]. Give it "
-            "several times to compare; an empty one is the agent as it is."
+            help="Train runs with these settings changed together, e.g. "
+            "[bold]novelty=0,entropy=0.01[/bold]. Repeat to compare variants; an empty one "
+            "([bold]--variant ''[/bold]) changes nothing."
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The run directory.", show_default="a new one in runs/"),
+        typer.Option(
+            "--out", "-o", help="The run directory.", show_default="a new folder in runs/"
+        ),
     ] = None,
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Go on with the job in this run directory; of what it is only --frames or "
-            "--examples may change."
+            help="Resume the job in this run directory. Of its settings, only --frames or "
+            "--examples can change."
         ),
     ] = None,
     elsewhere: Annotated[
-        bool, typer.Option("--elsewhere", help="Resume on another device than before.")
+        bool, typer.Option("--elsewhere", help="Allow resuming on a different device.")
     ] = False,
     stop_when_mastered: Annotated[
         float | None,
-        typer.Option(help="End when the mastery of every task is that in every run, as 0.9."),
+        typer.Option(help="Stop once every task's mastery reaches this in every run, e.g. 0.9."),
     ] = None,
     stop_when_return: Annotated[
         float | None,
-        typer.Option(help="End when the mean return of every task is that in every run."),
+        typer.Option(help="Stop once every task's mean return reaches this in every run."),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="Stop after that long; it can be resumed.")
+        float | None,
+        typer.Option(min=0, help="Stop after this many minutes; --resume continues the job."),
     ] = None,
-    save_every: Annotated[
-        float, typer.Option(min=0, help="Seconds between two checkpoints.")
-    ] = 30.0,
-    chunk: Annotated[
-        int, typer.Option(min=1, help="Updates between two points of the curves.")
-    ] = 10,
+    save_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 30.0,
+    chunk: Annotated[int, typer.Option(min=1, help="Updates per point of the curves.")] = 10,
     evaluate_every: Annotated[
         str | None,
         typer.Option(
-            help="Frames or examples between two evaluations; 0: none.", show_default="250k or 100k"
+            help="Frames or examples between evaluations; 0 for none.",
+            show_default="250k frames or 100k examples",
         ),
     ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Episodes of each task in an evaluation, by each policy; or examples.",
-            show_default="32 or 1000",
+            help="Per evaluation and task: episodes played by each policy, or examples tested.",
+            show_default="32 episodes or 1000 examples",
         ),
     ] = None,
     environments: Annotated[
         str,
         typer.Option(
-            help="[bold]minigrid[/bold]: our own, compiled; [bold]gymnasium[/bold]: any, slower; "
-            "[bold]auto[/bold]: our own where it has all tasks."
+            help="[bold]minigrid[/bold]: the built-in, compiled MiniGrid; [bold]gymnasium[/bold]: "
+            "any Gymnasium environment, slower; [bold]auto[/bold]: the built-in one if it has all "
+            "tasks."
         ),
     ] = "auto",
     report: Annotated[
-        Path | None, typer.Option(help="Write the report into this HTML file at the end.")
+        Path | None, typer.Option(help="Write a report to this HTML file at the end.")
     ] = None,
 ) -> None:
-    """Train agents on a curriculum; a program decides which tasks they train on.
+    """Train agents on a curriculum; a program chooses their tasks.
 
-    All runs (programs × seeds × settings) train together, on all devices that JAX sees. Ctrl-C
-    saves the job and prints the command to resume it.
+    All runs (programs × seeds × settings) train in parallel on all devices that JAX sees. Ctrl-C
+    saves the job and prints the command that resumes it.
 
     [dim]mastery train blocked-unlock-pickup[/dim]
     [dim]mastery train key-corridor --program mr,gprop-linreg,uniform --seeds 10 --frames 10M[/dim]
@@ -167,7 +173,7 @@ def train_command(
     else:
         if curriculum is None:
             raise MasteryError(
-                "give a curriculum, such as blocked-unlock-pickup, or --resume and a run directory"
+                "no curriculum given; name one, such as blocked-unlock-pickup, or give --resume DIR"
             )
         job = _job(
             Curriculum.load(curriculum),
@@ -243,12 +249,12 @@ def _budget(unit: str, frames: str | None, examples: str | None) -> str | None:
     given = {"frames": frames, "examples": examples}
     for name, value in given.items():
         if value is not None and name != unit:
-            raise MasteryError(f"this curriculum counts {unit}: give --{unit}, not --{name}")
+            raise MasteryError(f"this curriculum counts {unit}; use --{unit}, not --{name}")
     return given[unit]
 
 
 def _check_resume(context: typer.Context) -> None:
-    """Refuse options that do not apply to --resume, because a job resumes with its own settings."""
+    """Refuse options that --resume does not accept: a job resumes with its own settings."""
     may = {"resume", "frames", "examples", "elsewhere", "minutes", "save_every", "report"}
     for parameter in context.command.params:
         name = str(parameter.name)
@@ -256,7 +262,7 @@ def _check_resume(context: typer.Context) -> None:
         if name not in may and given is not None and given.name == "COMMANDLINE":
             what = parameter.opts[0] if parameter.opts[0].startswith("-") else "a curriculum"
             raise MasteryError(
-                f"--resume goes on with the job as it was: leave out {what}, or train a new job"
+                f"--resume keeps the job's settings; omit {what}, or train a new job"
             )
 
 
@@ -280,7 +286,7 @@ def _read(learner: Any, name: str, text: str) -> Any:
         return {"int": int, "float": float, "str": str}[kind](text)
     except (KeyError, ValueError):
         wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind]
-        raise MasteryError(f"{name}={text} is not {wanted}") from None
+        raise MasteryError(f"{name}={text} is invalid; it must be {wanted}") from None
 
 
 def _list_settings(preset: str, curriculum: str | None, environments: str) -> None:
@@ -292,7 +298,7 @@ def _list_settings(preset: str, curriculum: str | None, environments: str) -> No
         learner = Job(Curriculum.load(curriculum), environments=environments).learner
     chosen = _preset(learner, preset)
     for f in fields(learner.settings):
-        several = " (may differ from run to run)" if f.name in learner.hyper._fields else ""
+        several = " (can differ between runs)" if f.name in learner.hyper._fields else ""
         value = f"{f.name}={getattr(chosen, f.name)}"
         typer.echo(f"{value:<24} {f.metadata['help']}{several}")
 
@@ -307,7 +313,7 @@ def _new_directory(job: Job) -> Path:
 
 @contextmanager
 def job_progress(job: Job) -> Iterator[Any]:
-    """Print what a job trains, and yield a function that shows its progress."""
+    """Print a summary of the job, and yield a function that shows its progress."""
     runs = len(job.runs)
     presets = job.learner.presets.items()
     known = [name for name, settings in presets if settings == job.settings]
@@ -315,7 +321,7 @@ def job_progress(job: Job) -> Iterator[Any]:
         f"{job.curriculum.name}: {len(job.curriculum)} tasks, {', '.join(job.programs)}, "
         f"{runs} {'run' if runs == 1 else 'runs'}, "
         f"{job.updates * job.frames_of_update:,} {job.settings.unit} each, "
-        f"learner: {known[0] if known else 'settings of its own'}"
+        f"learner: {known[0] if known else 'custom settings'}"
     )
     with progress_view(console, job.curriculum.names, job.settings.unit) as show:
         yield show
@@ -329,7 +335,7 @@ def _say_end(outcome: Trained, job: Job, report: Path | None) -> None:
         frames = outcome.update * job.frames_of_update
         typer.echo(
             f"Stopped after {frames:,} of {job.updates * job.frames_of_update:,} "
-            f"{job.settings.unit} a run; all is saved. Go on with\n"
+            f"{job.settings.unit} per run; progress is saved. Resume with\n"
             f"  mastery train --resume {where}"
         )
     if report is not None:
@@ -337,6 +343,6 @@ def _say_end(outcome: Trained, job: Job, report: Path | None) -> None:
 
         write_report([outcome.directory], report)
     else:
-        typer.echo(f"Look at it with\n  mastery watch {where}")
+        typer.echo(f"View the results with\n  mastery watch {where}")
     if outcome.interrupted:
         raise typer.Exit(130)

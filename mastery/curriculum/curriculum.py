@@ -42,7 +42,7 @@ class Curriculum:
         settings: The settings of each task that has any.
 
     Raises:
-        CurriculumError: If there is no task, two tasks have the same name, a name in `after` is
+        CurriculumError: If there are no tasks, two tasks have the same name, a name in `after` is
             unknown, or the order has a cycle.
 
     Example:
@@ -60,13 +60,13 @@ class Curriculum:
 
     def __init__(self, tasks: Iterable[Task], name: str = "curriculum") -> None:
         if not isinstance(tasks, Iterable):
-            raise CurriculumError(f"a curriculum is made of a list of Task, not of {tasks!r}")
+            raise CurriculumError(f"tasks is {tasks!r}; it must be a list of Task")
         given: dict[str, int] = {}
         minimum, maximum, after = [], [], []
         settings: dict[str, Mapping[str, Any]] = {}
         for task in tasks:
             if not isinstance(task, Task):
-                raise CurriculumError(f"a curriculum is made of Task, not of {task!r}")
+                raise CurriculumError(f"tasks contains {task!r}, which is not a Task")
             if task.name in given:
                 raise CurriculumError(f"two tasks are named {task.name!r}; rename one of them")
             given[task.name] = len(given)
@@ -76,7 +76,7 @@ class Curriculum:
             if task.settings:
                 settings[task.name] = dict(task.settings)
         if not given:
-            raise CurriculumError("the curriculum has no task; give it at least one")
+            raise CurriculumError("the curriculum has no tasks; add at least one")
 
         level, befores = _levels(given, after)
         order = np.argsort(level, kind="stable")  # by level, then in the given order
@@ -109,7 +109,7 @@ class Curriculum:
             CurriculumError: If it does not exist, cannot be read or is invalid.
         """
         if not isinstance(source, str | Path):
-            raise CurriculumError(f"a curriculum is loaded by name or path, not by {source!r}")
+            raise CurriculumError(f"a curriculum's source must be a name or a path, not {source!r}")
         path = Path(source)
         if str(source) in shipped():
             resource = files("mastery.curriculum") / "shipped" / f"{source}.toml"
@@ -124,7 +124,7 @@ class Curriculum:
         try:
             text = path.read_text("utf-8")
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text file"
+            reason = error.strerror if isinstance(error, OSError) else "it is not a UTF-8 text file"
             raise CurriculumError(f"cannot read {path}: {reason}") from None
         read = cls.from_toml if path.suffix == ".toml" else cls.from_json
         try:
@@ -138,7 +138,7 @@ class Curriculum:
 
         Args:
             n: The number of tasks.
-            seed: The seed; `load("random-200")` uses 0.
+            seed: The random seed; `load("random-200")` uses 0.
             predecessors: The mean number of predecessors of a task, all from the previous level.
 
         Returns:
@@ -148,7 +148,9 @@ class Curriculum:
             CurriculumError: If `n` or `predecessors` is less than 1.
         """
         if n < 1 or predecessors < 1:
-            raise CurriculumError("a random curriculum needs at least one task and predecessor")
+            raise CurriculumError(
+                f"n is {n} and predecessors is {predecessors}; both must be at least 1"
+            )
         generator = np.random.default_rng(seed)
         width = math.ceil(n / max(round(n ** (1 / 3)), 1))
         number = generator.integers(1, 2 * predecessors, n, endpoint=False)
@@ -169,6 +171,9 @@ class Curriculum:
             text: The TOML text.
             name: The curriculum's name, if the text gives none.
 
+        Returns:
+            The curriculum.
+
         Raises:
             CurriculumError: If the text is not a valid curriculum.
         """
@@ -183,6 +188,9 @@ class Curriculum:
             text: The JSON text: `{"nodes": {name: {"id", "min", "max"}}, "edges": [[before,
                 after], …]}`. `id` becomes the setting `env`.
             name: The curriculum's name.
+
+        Returns:
+            The curriculum.
 
         Raises:
             CurriculumError: If the text is not a valid curriculum.
@@ -253,7 +261,14 @@ class Curriculum:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Curriculum:
-        """Make a curriculum from the result of `to_dict`."""
+        """Make a curriculum from plain data.
+
+        Args:
+            data: The result of `to_dict`.
+
+        Returns:
+            The curriculum.
+        """
         names = data["names"]
         after: list[list[str]] = [[] for _ in names]
         for before, end in data["edges"]:
@@ -286,7 +301,7 @@ class Curriculum:
 
 
 def shipped() -> list[str]:
-    """The names of the curricula that ship with the package."""
+    """The names of the curricula that ship with mastery."""
     folder = files("mastery.curriculum") / "shipped"
     return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name[-5:] == ".toml")
 

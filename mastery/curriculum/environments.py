@@ -2,7 +2,7 @@
 
 settings.env                 an id, such as CartPole-v1; package:Id-v0 imports the package first
 settings.kwargs              a table of arguments for the environment
-settings.max_episode_steps   the episode limit, if not the registered one
+settings.max_episode_steps   the episode limit, instead of the registered one
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | 
         settings: The task's settings; see the module's docstring.
         render_mode: The render mode, if any.
 
+    Returns:
+        The environment.
+
     Raises:
         MasteryError: If the settings are invalid or the environment cannot be made.
     """
@@ -35,7 +38,7 @@ def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | 
     name, kwargs = settings.get("env"), settings.get("kwargs", {})
     if not isinstance(name, str):
         raise MasteryError(
-            f"{where} does not say its environment; write an id of Gymnasium, as in "
+            f"{where} names no environment; add a Gymnasium id, e.g. "
             'settings = { env = "CartPole-v1" }'
         )
     if not isinstance(kwargs, Mapping):
@@ -51,17 +54,17 @@ def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | 
     try:
         return gymnasium.make(name, **given)
     except (gymnasium.error.UnregisteredEnv, ModuleNotFoundError) as error:
-        remedy = "write package:Id-v0 to import the package that it comes from"
+        remedy = "write package:Id-v0 to import its package first"
         if name.startswith(MINIGRID):
             remedy = "its package is minigrid: pip install minigrid"
         raise MasteryError(f"{where}: there is no {name!r} ({error}); {remedy}") from None
     except Exception as error:  # third-party environments may raise anything
         raise MasteryError(
-            f"{where}: {name!r} cannot be made: {said(error)}; see its kwargs and "
-            "max_episode_steps in the task's settings"
+            f"{where}: cannot make {name!r}: {said(error)}; check kwargs and max_episode_steps in "
+            "the task's settings"
         ) from error
 
 
 def said(error: Exception) -> str:
-    """A third-party error as text for one of our messages."""
+    """The type and text of a third-party error, for our error messages."""
     return f"{type(error).__name__}: {error}"

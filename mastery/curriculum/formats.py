@@ -95,8 +95,8 @@ def _known_keys(table: Mapping[str, Any], known: tuple[str, ...], where: str) ->
     for key in table:
         if key not in known:
             hint = did_you_mean(key, known)
-            extra = " (your own settings go under settings)" if "settings" in known else ""
-            raise CurriculumError(f"{where} has a key {key!r} that means nothing{hint}{extra}")
+            extra = " (put your own keys under settings)" if "settings" in known else ""
+            raise CurriculumError(f"{where} has an unknown key {key!r}{hint}{extra}")
 
 
 def _first_line(error: BaseException) -> str:
@@ -109,7 +109,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise CurriculumError(f"the key {key!r} is there twice; remove or rename one of them")
+            raise CurriculumError(f"the key {key!r} appears twice; remove or rename one of them")
         table[key] = value
     return table
 
@@ -122,7 +122,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(_toml(v) for v in value)}]"
     if value is None:
-        raise CurriculumError("a setting is None, and TOML has no word for that")
+        raise CurriculumError("a setting is None, which TOML cannot represent; remove it")
     if isinstance(value, float):
         return repr(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

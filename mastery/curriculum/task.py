@@ -9,7 +9,7 @@ from typing import Any
 
 from mastery.errors import CurriculumError
 
-LARGEST = 1e30  # limit of a bound or return: products stay finite, and real values are smaller
+LARGEST = 1e30  # limit of bounds and returns, so that products stay finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,15 @@ class Task:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name.strip() and self.name.isprintable()):
-            raise CurriculumError(f"a task needs a name of one printable line, not {self.name!r}")
+            raise CurriculumError(
+                f"a task's name is {self.name!r}; it must be one line of printable text"
+            )
         for which in ("minimum", "maximum"):
             value = getattr(self, which)
             number = isinstance(value, Real) and not isinstance(value, bool)
             if not number or not abs(value) <= LARGEST:
                 large = isinstance(value, int) and not isinstance(value, bool)
-                shown = "a number too large" if large else repr(value)
+                shown = "too large" if large else repr(value)
                 raise CurriculumError(
                     f"task {self.name!r}: {which} is {shown}; it must be a finite number"
                 )
@@ -61,11 +63,11 @@ class Task:
             example = repr(self.after) if isinstance(self.after, str) else "'easy'"
             raise CurriculumError(
                 f"task {self.name!r}: after is {self.after!r}; "
-                f"it must be a list of names, as in after=({example},)"
+                f"it must be a list of names, e.g. after=({example},)"
             )
         object.__setattr__(self, "after", tuple(dict.fromkeys(self.after)))
         if self.name in self.after:
-            raise CurriculumError(f"task {self.name!r} lists itself in after; remove it there")
+            raise CurriculumError(f"task {self.name!r} lists itself in after; remove it")
         if not isinstance(self.settings, Mapping):
             raise CurriculumError(
                 f"task {self.name!r}: settings is {self.settings!r}; it must be a table"
@@ -82,7 +84,7 @@ def _not_plain(value: Any, where: str) -> str:
     if isinstance(value, Mapping):
         for key, inside in value.items():
             if not isinstance(key, str):
-                return f"{where} has the key {key!r}, which is no text"
+                return f"{where} has the key {key!r}, which is not text"
             if wrong := _not_plain(inside, f"{where}.{key}"):
                 return wrong
         return ""

@@ -39,11 +39,11 @@ class MasteringRate(NamedTuple):
     """The attention of the mastering-rate algorithm: equations 1, 2 and 3."""
 
     delta: Array  # δ
-    power: Array  # p; 0 leaves the first factor out
+    power: Array  # p; 0 disables the first factor
     gamma_pred: Array  # γ_pred: the share of its attention that a task gives to its predecessors
     gamma_succ: Array  # γ_succ: the share that it gives to its successors
-    unlearned: Array = 1.0  # 0 leaves the second factor out
-    successors: Array = 1.0  # 0 leaves the third factor out
+    unlearned: Array = 1.0  # 0 disables the second factor
+    successors: Array = 1.0  # 0 disables the third factor
     solution: Array | tuple[()] = ()  # (N, N): equations 2 and 3 as one matrix, for a dense graph
 
     def init(self, like: Array) -> tuple[()]:
@@ -188,7 +188,7 @@ class Constant(NamedTuple):
 
 
 class Sequential(NamedTuple):
-    """The hand-made program: equal attention to all tasks of one level of the order.
+    """Equal attention to all tasks of one level of the order.
 
     Once each of them has M_c ≥ threshold, it moves on to the next level and does not go back.
     """

@@ -36,7 +36,7 @@ class Setting:
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
-            raise ProgramError(f"{name}={value} is not a number ({self.what})") from None
+            raise ProgramError(f"{name}={value} must be a number ({self.what})") from None
         if not self.low <= number <= self.high or number == math.inf:
             limit = (
                 f"at least {self.low:g}"
@@ -52,19 +52,21 @@ class Setting:
 TINY = 1e-12  # lower limit of settings that must be greater than 0
 
 SETTINGS = {
-    "window": Setting("K, how many of a task's last returns count", 2, 1_000_000, whole=True),
+    "window": Setting(
+        "K, the number of most recent returns used per task", 2, 1_000_000, whole=True
+    ),
     "alpha": Setting("α, the weight of the newest estimate in the moving average", TINY, 1),
-    "delta": Setting("δ, the weight of what is not mastered against what is progressing", 0, 1),
-    "power": Setting("p, how much a task must be learnable to get attention", 0, 1000),
-    "unlearned": Setting("how much equation 1's second factor counts: 0 leaves it out", 0, 1),
-    "successors": Setting("how much its third counts, the successors' mastery", 0, 1),
-    "gamma_pred": Setting("γ_pred, the part of its attention a task yields to predecessors", 0, 1),
-    "gamma_succ": Setting("γ_succ, the part of its attention a task yields to successors", 0, 1),
-    "epsilon": Setting("ε, the part of training that is spread evenly", 0, 1),
-    "temperature": Setting("τ, how evenly Boltzmann spreads", TINY),
-    "exponent": Setting("the power that learning progress is raised to", 0, 8),
+    "delta": Setting("δ, the weight of missing mastery against learning progress", 0, 1),
+    "power": Setting("p, how strongly attention depends on learnability", 0, 1000),
+    "unlearned": Setting("the weight of equation 1's second factor; 0 disables it", 0, 1),
+    "successors": Setting("the weight of equation 1's third factor; 0 disables it", 0, 1),
+    "gamma_pred": Setting("γ_pred, the share of attention a task gives to predecessors", 0, 1),
+    "gamma_succ": Setting("γ_succ, the share of attention a task gives to successors", 0, 1),
+    "epsilon": Setting("ε, the share of training spread evenly over all tasks", 0, 1),
+    "temperature": Setting("τ, the temperature; higher spreads training more evenly", TINY),
+    "exponent": Setting("the power to which |β| is raised", 0, 8),
     "eta": Setting("η, the step size of Exp3.S", 0, 1000),
-    "threshold": Setting("the mastery that moves on to the next level", TINY, 1),
+    "threshold": Setting("the mastery required to move to the next level", TINY, 1),
 }
 
 
@@ -88,9 +90,15 @@ PARTS: dict[str, dict[str, Part]] = {
         "linreg": Part(lambda c: Window(1.0), {}, "slope of the last K returns"),
         "window": Part(lambda c, **s: Window(**s), {"alpha": 0.1}, "moving average of that slope"),
         "online": Part(lambda c, **s: Online(**s), {"alpha": 0.1}, "moving average of changes"),
-        "naive": Part(lambda c, **s: Naive(**s), {"alpha": 0.1}, "one task for K steps, its slope"),
-        "sampling": Part(lambda c: Sampling(), {}, "one of the last K changes, at random"),
-        "competence": Part(lambda c: Competence(), {}, "newer half of the last K less the older"),
+        "naive": Part(
+            lambda c, **s: Naive(**s),
+            {"alpha": 0.1},
+            "slope while training on one task for K steps",
+        ),
+        "sampling": Part(lambda c: Sampling(), {}, "a random one of the last K changes"),
+        "competence": Part(
+            lambda c: Competence(), {}, "mean of the newer half of K returns minus the older"
+        ),
         "change": Part(lambda c: Change(), {}, "the last change"),
     },
     "attention": {
@@ -107,20 +115,20 @@ PARTS: dict[str, dict[str, Part]] = {
             "learnable but not learned yet (equations 1-3)",
         ),
         "learning-progress": Part(
-            lambda c, **s: LearningProgress(**s), {"exponent": 1.0}, "|β|, fastest change"
+            lambda c, **s: LearningProgress(**s), {"exponent": 1.0}, "|β|, the speed of change"
         ),
         "exp3s": Part(lambda c, **s: Exp3S(**s), {"eta": 0.001}, "weights of the bandit Exp3.S"),
-        "uniform": Part(lambda c: Constant(np.ones(len(c))), {}, "all tasks alike"),
+        "uniform": Part(lambda c: Constant(np.ones(len(c))), {}, "equal for all tasks"),
         "target": Part(lambda c: Constant(_sinks(c)), {}, "tasks without successors"),
         "sequential": Part(
             lambda c, **s: Sequential(**s, level=c.level), {"threshold": 0.9}, "level by level"
         ),
     },
     "distribution": {
-        "prop": Part(lambda c: Prop(0.0), {}, "in proportion to attention"),
-        "gprop": Part(lambda c, **s: Prop(**s), {"epsilon": 0.1}, "prop, and ε spread evenly"),
-        "amax": Part(lambda c: Amax(0.0), {}, "the task with most attention"),
-        "gamax": Part(lambda c, **s: Amax(**s), {"epsilon": 0.1}, "amax, and ε spread evenly"),
+        "prop": Part(lambda c: Prop(0.0), {}, "proportional to attention"),
+        "gprop": Part(lambda c, **s: Prop(**s), {"epsilon": 0.1}, "prop, with ε spread evenly"),
+        "amax": Part(lambda c: Amax(0.0), {}, "only the task with the most attention"),
+        "gamax": Part(lambda c, **s: Amax(**s), {"epsilon": 0.1}, "amax, with ε spread evenly"),
         "boltzmann": Part(
             lambda c, **s: Boltzmann(**s), {"temperature": 4e-4}, "softmax of attention / τ"
         ),
@@ -145,16 +153,16 @@ PROGRAMS = {
     "gamax-linreg": Named(
         "linreg", "learning-progress", "gamax", "Teacher-Student, simpler Window"
     ),
-    "gamax-window": Named("window", "learning-progress", "gamax", "Teacher-Student's Window"),
-    "gamax-online": Named("online", "learning-progress", "gamax", "Teacher-Student's Online"),
-    "naive": Named("naive", "learning-progress", "gamax", "Teacher-Student's Naive"),
-    "sampling": Named("sampling", "learning-progress", "amax", "Teacher-Student's Sampling"),
+    "gamax-window": Named("window", "learning-progress", "gamax", "Window of Teacher-Student"),
+    "gamax-online": Named("online", "learning-progress", "gamax", "Online of Teacher-Student"),
+    "naive": Named("naive", "learning-progress", "gamax", "Naive of Teacher-Student"),
+    "sampling": Named("sampling", "learning-progress", "amax", "Sampling of Teacher-Student"),
     "boltzmann-window": Named("window", "learning-progress", "boltzmann", "Window with Boltzmann"),
     "exp3s": Named("change", "exp3s", "gprop", "Graves et al. 2017", {"epsilon": 0.05}),
     "competence": Named("competence", "learning-progress", "prop", "Fournier et al. 2018"),
-    "uniform": Named("linreg", "uniform", "prop", "baseline: all tasks alike"),
-    "target": Named("linreg", "target", "prop", "baseline: only the last tasks"),
-    "sequential": Named("linreg", "sequential", "prop", "baseline: level by level, by hand"),
+    "uniform": Named("linreg", "uniform", "prop", "baseline: all tasks equally likely"),
+    "target": Named("linreg", "target", "prop", "baseline: tasks without successors"),
+    "sequential": Named("linreg", "sequential", "prop", "baseline: level by level"),
 }
 
 
@@ -180,6 +188,9 @@ class Recipe:
                 `"mr:delta=0.8,progress=online"`.
             **changes: Parts and settings as arguments instead of text.
 
+        Returns:
+            The recipe.
+
         Raises:
             ProgramError: If a name is unknown or a value is not allowed.
 
@@ -188,14 +199,14 @@ class Recipe:
             True
         """
         if not isinstance(text, str):
-            raise ProgramError(f"a program is written as text, such as 'mr', not as {text!r}")
+            raise ProgramError(f"a program's text must be a string such as 'mr', not {text!r}")
         name, _, rest = text.strip().partition(":")
         if name not in PROGRAMS:
             raise ProgramError(f"there is no program {name!r}{did_you_mean(name, PROGRAMS)}")
         for item in filter(None, (item.strip() for item in rest.split(","))):
             key, equals, value = item.partition("=")
             if not equals:
-                raise ProgramError(f"{item!r} in {text!r} is not of the form setting=value")
+                raise ProgramError(f"{item!r} in {text!r} does not have the form setting=value")
             if key.strip() in changes:
                 raise ProgramError(f"{key.strip()!r} is set twice in {text!r}")
             changes[key.strip()] = value.strip()
@@ -216,7 +227,7 @@ class Recipe:
                 raise ProgramError(f"the program {text!r} has no setting {key!r}{hint}")
             settings[key] = SETTINGS[key].check(key, value)
         if chosen["attention"] == "exp3s" and chosen["progress"] != "change":
-            raise ProgramError("attention=exp3s learns from changes; it needs progress=change")
+            raise ProgramError("attention=exp3s learns from changes; set progress=change")
         return cls(name, **chosen, settings=settings)
 
     @property

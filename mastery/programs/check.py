@@ -1,4 +1,4 @@
-"""check_program() tests whether your own program satisfies the contract of `ProgramLike`."""
+"""check_program() tests whether a custom program satisfies the contract of `ProgramLike`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def check_program(
 ) -> list[str]:
     """Test a program on random returns.
 
-    Some time-steps have no returns, and some have mid-range returns on all tasks. The distribution
+    Some time-steps have no returns, and some have mid-range returns for all tasks. The distribution
     must be valid, the functions must not change their arguments, the state must survive saving,
-    and a run continued from a saved state must be identical. If JAX is installed, the program must
+    and a run resumed from a saved state must be identical. If JAX is installed, the program must
     also work under `jit` and `scan`, and agree with NumPy.
 
     Args:
-        program: Your program; also a `Recipe` or a name.
+        program: Your program, a `Recipe` or a name.
         curriculum: The curriculum to test it on.
         steps: The number of time-steps, at least 2.
         seed: The seed of the returns and of the noise.
@@ -41,20 +41,20 @@ def check_program(
         >>> check_program(MyProgram(), Curriculum.load("key-corridor"))
     """
     if not isinstance(curriculum, Curriculum):
-        raise ProgramError(f"check_program needs a Curriculum to try it on, not {curriculum!r}")
+        raise ProgramError(f"check_program needs a Curriculum, not {curriculum!r}")
     if isinstance(program, str):
         program = Recipe.parse(program)
     if isinstance(program, Recipe):
         program = program.build(curriculum)
     check_fits(program, curriculum)
     if steps < 2:
-        raise ProgramError("check_program needs at least two time-steps")
+        raise ProgramError(f"steps is {steps}; check_program needs at least 2")
     n = len(curriculum)
     tape = _tape(curriculum, steps, np.random.default_rng(seed))
     states, distributions = _run(program, n, tape)
     done = [
-        f"probabilities are finite, not negative, and sum to 1 over {steps} time-steps",
-        "init, observe and distribution leave what they are given unchanged",
+        f"probabilities are finite, non-negative and sum to 1, over {steps} time-steps",
+        "init, observe and distribution do not change their arguments",
     ]
 
     middle = steps // 2
@@ -62,18 +62,19 @@ def check_program(
     try:
         state = rebuild(states[0], saved)
     except KeyError as error:
-        raise ProgramError(f"the state changes its form with time: {error.args[0]}") from None
-    done.append("the state keeps its form and can be saved as arrays")
+        raise ProgramError(
+            f"the structure of the state changes over time: {error.args[0]}"
+        ) from None
+    done.append("the state keeps its structure and can be saved as arrays")
 
     for t in range(middle, steps):
         state = program.observe(state, *tape[t + 1])
         if not np.array_equal(np.asarray(program.distribution(state)), distributions[t + 1]):
             raise ProgramError(
-                f"a run that went on from the state saved at time-step {middle} differs at "
-                f"time-step {t + 1}: the state must hold all that matters, and all randomness "
-                "must come from noise"
+                f"a run resumed from the state of time-step {middle} differs at time-step {t + 1}; "
+                "keep all memory in the state, and take all randomness from noise"
             )
-    done.append("a run that goes on from a saved state is the same run")
+    done.append("a run resumed from a saved state is identical")
 
     if find_spec("jax"):
         _check_jax(program, tape, distributions)
@@ -152,13 +153,15 @@ def _check_jax(program: ProgramLike, tape: Tape, expected: list[Any]) -> None:
         raise
     except Exception as error:  # tracing a user's program may raise anything
         first = str(error).strip().splitlines()[0]
-        raise ProgramError(f"it does not run under jax.jit and scan: {first}") from error
+        raise ProgramError(f"the program does not run under jax.jit and scan: {first}") from error
 
 
 def check_fits(program: Any, curriculum: Curriculum) -> None:
     """Raise `ProgramError` if the object cannot be a program for the curriculum."""
     if isinstance(program, type):
-        raise ProgramError(f"{program.__name__} is a class; make a program of it first")
+        raise ProgramError(
+            f"{program.__name__} is a class; give an instance, e.g. {program.__name__}()"
+        )
     lacking = [f for f in ("init", "observe", "distribution") if not hasattr(program, f)]
     if lacking:
         raise ProgramError(
@@ -168,7 +171,7 @@ def check_fits(program: Any, curriculum: Curriculum) -> None:
     if isinstance(program, Program) and len(program.minimum) != len(curriculum):
         raise ProgramError(
             f"the program is for {len(program.minimum)} tasks, and the curriculum has "
-            f"{len(curriculum)}; build it for this one"
+            f"{len(curriculum)}; build the program for this curriculum"
         )
 
 
@@ -177,8 +180,8 @@ def check_state(state: Any) -> None:
     for path, leaf in leaves(state):
         if np.asarray(leaf).dtype.kind not in "biuf":
             raise ProgramError(
-                f"the program's state has {leaf!r} at {path!r}; it must be named tuples, tuples, "
-                "lists and dicts of arrays of numbers"
+                f"the program's state has {leaf!r} at {path!r}; it must consist of named tuples, "
+                "tuples, lists and dicts of arrays of numbers"
             )
 
 
@@ -197,5 +200,5 @@ def check_distribution(d: Any, n: int) -> NDArray[Any]:
         (bool(abs(array.sum() - 1) > 1e-6), f"sums to {array.sum()}, not to 1"),
     ):
         if wrong:
-            raise ProgramError(f"the distribution {what}; try it with mastery.check_program")
+            raise ProgramError(f"the distribution {what}; test it with mastery.check_program")
     return array

@@ -29,12 +29,12 @@ def mr(
 
     Args:
         delta: δ, the weight of missing mastery, 1 − M_c, against learning progress.
-        power: p, how strongly attention depends on learnability; 0 leaves the first factor out.
+        power: p, how strongly attention depends on learnability; 0 disables the first factor.
         gamma_pred: γ_pred, the share of its attention that a task gives to its predecessors.
         gamma_succ: γ_succ, the share that it gives to its successors.
         window: K, the number of most recent returns used per task.
-        unlearned: The weight of the second factor; 0 leaves it out.
-        successors: The weight of the third factor; 0 leaves it out.
+        unlearned: The weight of the second factor; 0 disables it.
+        successors: The weight of the third factor; 0 disables it.
         progress: The estimator of β, such as "linreg" or "online".
         distribution: How attention becomes probabilities, such as "prop" or "gamax".
 
@@ -185,7 +185,7 @@ def competence(*, window: int = 10, exponent: float = 1.0) -> Recipe:
 
 
 def uniform(*, window: int = 10) -> Recipe:
-    """Baseline: all tasks with equal probability.
+    """Baseline: all tasks are equally likely.
 
     Args:
         window: K, the number of returns in the reported mastery; it does not affect training.
@@ -203,10 +203,10 @@ def target(*, window: int = 10) -> Recipe:
 
 
 def sequential(*, threshold: float = 0.9, window: int = 10) -> Recipe:
-    """Hand-made baseline: one level of the order at a time.
+    """Baseline: one level of the order at a time.
 
     Args:
-        threshold: Move on to the next level once every task of this one has this mastery.
+        threshold: The mastery that every task of a level must reach before the next level.
         window: K, the number of most recent returns used per task.
     """
     return Recipe.parse("sequential", threshold=threshold, window=window)

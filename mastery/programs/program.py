@@ -138,11 +138,13 @@ class Program(NamedTuple):
                 plain number, as in a `vmap` over programs with different windows.
 
         Raises:
-            ProgramError: If there are fewer slots than K.
+            ProgramError: If `slots` is less than K.
         """
         xp = noise.__array_namespace__()
         if slots is not None and isinstance(self.window, int) and slots < self.window:
-            raise ProgramError(f"{slots} slots are too few for a window of {self.window}")
+            raise ProgramError(
+                f"slots is {slots}; a window of {self.window} needs at least {self.window}"
+            )
         zeros = xp.zeros_like(noise[0])
         empty = xp.zeros((slots or int(self.window), zeros.shape[0]), dtype=zeros.dtype)
         count = zeros.astype(xp.int32)
@@ -181,7 +183,7 @@ class Program(NamedTuple):
     def observe_in_place(
         self, state: ProgramState, tasks: Any, returns: Any, noise: Array
     ) -> ProgramState:
-        """Do the same as `observe` for some tasks only, overwriting the arrays of `state.tasks`.
+        """Like `observe`, for some tasks only; overwrites the arrays of `state.tasks`.
 
         NumPy only, and only for a state the caller owns. Tasks are independent here, so the other
         tasks stay untouched. All results are computed before any is written.

@@ -165,7 +165,7 @@ class Competence(NamedTuple):
     """Competence progress (Fournier et al. 2018).
 
     β_c is the mean of the newer half of the last K returns minus the mean of the older half. If
-    their number is odd, the oldest return is left out.
+    their number is odd, the oldest return is omitted.
     """
 
     def init(self, history: History) -> Array:

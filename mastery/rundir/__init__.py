@@ -2,7 +2,7 @@
 
 store         writes rows and checkpoints, and locks the directory
 database      run.db: its tables, and every query that reads them
-metrics       what a loop reports: metrics of a chunk, and evaluations
+metrics       the data that a training loop reports
 machine       hardware and package versions
 results       the curves as arrays, and a list of jobs
 export        curves as CSV, Parquet or TensorBoard event files

@@ -55,7 +55,7 @@ def open_database(directory: Path) -> Iterator[sqlite3.Connection]:
     """
     path = directory / "run.db"
     if not path.is_file():
-        raise MasteryError(f"{directory} is not a run directory: there is no run.db in it")
+        raise MasteryError(f"{directory} is not a run directory: it has no run.db")
     try:
         with contextlib.closing(_connect(path)) as db:
             db.execute("BEGIN")  # all queries see one snapshot
@@ -64,7 +64,7 @@ def open_database(directory: Path) -> Iterator[sqlite3.Connection]:
         if isinstance(error, MasteryError):
             raise
         raise CheckpointError(
-            f"cannot read {path}: {error}; it is damaged, or mastery did not write it"
+            f"cannot read {path}: {error}; it is damaged or not from mastery"
         ) from None
 
 
@@ -75,8 +75,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError:
         db.close()
-        # SQLite creates files next to run.db. If it may not and there is no -wal file, nobody is
-        # writing: read run.db alone
+        # SQLite needs to create files next to run.db. If it cannot, and there is no -wal file,
+        # no process is writing: read run.db alone
         if path.with_name("run.db-wal").exists():
             raise
         db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
@@ -98,10 +98,12 @@ def read_text(directory: Path, db: sqlite3.Connection) -> tuple[str, str, str | 
     except sqlite3.OperationalError:
         row = None
     if row is None:
-        raise MasteryError(f"{directory} holds no job: it was stopped before it began; train anew")
+        raise MasteryError(
+            f"{directory} holds no job: it was stopped before it started; train again"
+        )
     if row[0] not in READABLE:
         raise CheckpointError(
-            f"{directory} is of format {row[0]}, and this mastery reads formats "
+            f"{directory} has format {row[0]}, but this mastery reads formats "
             f"{' and '.join(map(str, READABLE))}; use the release that wrote it"
         )
     return row[1], row[2], row[3]
@@ -177,7 +179,7 @@ def best_run(db: sqlite3.Connection) -> int:
 def final_returns(db: sqlite3.Connection, chunks: int) -> list[float]:
     """The mean over tasks of each run's return in the last evaluation.
 
-    If there was none, in training over the last chunks; runs with an unknown task are left out.
+    If there was none, in training over the last chunks; runs with an unknown task are omitted.
     """
     rows = db.execute(f"SELECT avg(return) {_LAST_EVALUATION}").fetchall()
     if not rows:

@@ -4,7 +4,7 @@
     data     Event: 1 wall_time double, 2 step int64, 3 file_version string, 5 Summary
     Summary  1 Value, repeated: 1 tag string, 2 simple_value float
 
-TensorBoard would add gRPC, protobuf, Werkzeug and Pillow as dependencies; this is all we need.
+The tensorboard package would add gRPC, protobuf, Werkzeug and Pillow as dependencies.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _TABLE = _table()
 
 
 def crc32c(data: bytes) -> int:
-    """CRC-32C, by table."""
+    """CRC-32C, computed with a table."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8

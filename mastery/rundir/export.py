@@ -140,7 +140,7 @@ def _parquet(table: Table) -> list[memoryview]:
     except ModuleNotFoundError as error:
         if error.name != "pyarrow":
             raise
-        raise MasteryError("Parquet needs a package: pip install pyarrow") from None
+        raise MasteryError("Parquet needs pyarrow: pip install pyarrow") from None
     columns: dict[str, Any] = {}
     for name, column in table.items():
         array = pyarrow.array(column, from_pandas=True)  # NaN becomes null
@@ -157,7 +157,7 @@ def export_tensorboard(results: Results, folder: str | Path) -> list[Path]:
 
     Args:
         results: The job's results, from `load_results`.
-        folder: Where to make one folder per run.
+        folder: Where to create one folder per run.
 
     Returns:
         The folders of the runs.
@@ -206,7 +206,7 @@ def _curves(results: Results) -> dict[str, dict[int, NDArray[Any]]]:
 def _scalars(
     curves: Mapping[str, Mapping[int, NDArray[Any]]], frame: int, run: int, tasks: Sequence[str]
 ) -> dict[str, float]:
-    """One run's numbers at one frame, by tag; NaN is left out."""
+    """One run's numbers at one frame, by tag; NaN is omitted."""
     return {
         f"{name}/{task}": x
         for name, curve in curves.items()
@@ -217,5 +217,5 @@ def _scalars(
 
 
 def _seconds(created: str) -> int:
-    """Seconds since 1970 of a text such as `2026-11-15 15:39:50 UTC`."""
+    """Convert text such as `2026-11-15 15:39:50 UTC` to seconds since 1970."""
     return calendar.timegm(time.strptime(created, "%Y-%m-%d %H:%M:%S UTC"))

@@ -1,4 +1,4 @@
-"""The hardware and the package versions that train a job, as data."""
+"""The hardware and the package versions that a job was trained with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """A short hash of the processor's features; compiled code may differ if it differs."""
+    """A short hash of the processor's features, on which compiled code may depend."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.exists() else [platform.processor()]
     features = next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])

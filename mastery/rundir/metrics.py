@@ -1,4 +1,4 @@
-"""What a loop reports: metrics of a chunk, and evaluations."""
+"""The data that a training loop reports: metrics of a chunk, and evaluations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 Array = Any  # a NumPy array
 POLICIES = ("greedy", "sampled")
-SCORES = {"frames": "return", "examples": "accuracy"}  # a unit, and the name of its score
+SCORES = {"frames": "return", "examples": "accuracy"}  # the name of the score by unit
 
 
 class Metrics(NamedTuple):
@@ -16,13 +16,13 @@ class Metrics(NamedTuple):
     and returns count the correct ones.
     """
 
-    probability: Array  # of each task in this update, float
+    probability: Array  # the probability of each task in this update, float
     mastery: Array  # M_c after this update, float
-    episodes: Array  # that ended in this update, int
-    returns: Array  # their sum, float
-    frames: Array  # int
-    # (updates, runs): updates until the run had learned every task, 0 if it has not; None if the
-    # learner does not test this
+    episodes: Array  # the number of episodes that ended in this update, int
+    returns: Array  # the sum of their returns, float
+    frames: Array  # the number of frames in this update, int
+    # (updates, runs): updates until the run had learned every task, 0 if it has not yet; None if
+    # the learner does not test this
     solved: Array | None = None
     progress: Array | None = None  # β_c after this update, float; None if not recorded
 
@@ -32,4 +32,4 @@ class Evaluation(NamedTuple):
 
     returns: Array
     success: Array  # the share of episodes with a return above the task's minimum, m̂_c
-    length: Array  # frames
+    length: Array  # frames per episode

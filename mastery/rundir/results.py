@@ -43,7 +43,7 @@ RECENT = 5  # chunks over which the returns at the end of training are averaged
 class Evaluations(NamedTuple):
     """Episodes played outside training, by one policy."""
 
-    frames: Ints  # (points,): per run, up to the evaluation
+    frames: Ints  # (points,): frames per run, up to the evaluation
     returns: Floats  # each (points, runs, tasks)
     success: Floats  # share of episodes with a return above the task's minimum
     length: Floats  # frames per episode
@@ -65,12 +65,12 @@ class Curves:
 
     steps: Ints  # (points,): updates per run, up to the point
     frames: Ints  # (points,): frames per run, up to the point
-    seconds: Floats  # (points,): of training all runs, up to the point
-    probability: Floats  # of each task; the mean over the point's updates
+    seconds: Floats  # (points,): seconds of training, all runs together, up to the point
+    probability: Floats  # mean over the point's updates
     mastery: Floats  # M_c at the point
     progress: Floats  # β_c at the point; NaN in old jobs that did not record it
     returns: Floats  # mean over the episodes that ended in the chunk; NaN if none did
-    episodes: Ints  # that ended in the chunk
+    episodes: Ints  # number of episodes that ended in the chunk
     played: Ints  # frames of each task in the chunk
     evaluations: Mapping[str, Evaluations]  # by policy: greedy and sampled
 
@@ -138,10 +138,10 @@ class Results(Curves):
 
     directory: Path
     curriculum: Curriculum
-    labels: tuple[str, ...]  # of each run: its program and changed settings
-    programs: tuple[str, ...]  # of each run
-    changes: tuple[Mapping[str, float], ...]  # of each run: its changed settings
-    seeds: tuple[int, ...]  # of each run
+    labels: tuple[str, ...]  # per run: its program and changed settings
+    programs: tuple[str, ...]  # per run
+    changes: tuple[Mapping[str, float], ...]  # per run: its changed settings
+    seeds: tuple[int, ...]  # per run
     # (runs,): frames until every task was learned, NaN if not yet; None if the job does not test it
     solved: Floats | None
     job: Mapping[str, Any]  # from `Job.to_dict`
@@ -175,7 +175,7 @@ class Results(Curves):
 
 
 def load_results(directory: str | Path) -> Results:
-    """Read the results of a job, also while it is training.
+    """Read the results of a job, even while it is training.
 
     Args:
         directory: The run directory.
@@ -257,6 +257,9 @@ def list_jobs(folder: str | Path) -> list[Summary]:
     Args:
         folder: A folder of run directories, or a run directory.
 
+    Returns:
+        One summary per job.
+
     Raises:
         MasteryError: If the folder cannot be listed.
     """
@@ -264,7 +267,9 @@ def list_jobs(folder: str | Path) -> list[Summary]:
     try:
         inside = [folder, *sorted(folder.iterdir())]
     except OSError as error:
-        raise MasteryError(f"cannot list {folder}: {error.strerror}; give a folder") from None
+        raise MasteryError(
+            f"cannot list {folder}: {error.strerror}; give an existing folder"
+        ) from None
     found = [_summary(path) for path in inside if _holds_database(path)]
     return sorted(found, key=lambda job: job.created)
 

@@ -6,7 +6,7 @@
 
 One transaction writes all rows of a chunk. A checkpoint file is complete and synced before the
 transaction that lists it. So a job can be killed at any instant and resumed: rows after the last
-good checkpoint are deleted, and those chunks are trained again with the same result.
+intact checkpoint are deleted, and those chunks are trained again with the same result.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KEEP = 2  # checkpoints on disk
 
 
 class JobLike(Protocol):
-    """What a run directory needs from a job; `mastery.training.job.Job` fits."""
+    """The interface of a job that `Store` needs; `mastery.training.job.Job` has it."""
 
     @property
     def curriculum(self) -> Curriculum: ...
@@ -64,7 +64,7 @@ class Store:
 
     Attributes:
         description: The job as plain data, from its `to_dict`.
-        notes: Lines that the user should see.
+        notes: Messages for the user.
 
     Raises:
         MasteryError: If a new directory is not empty, an existing one has no run.db, or another
@@ -82,7 +82,7 @@ class Store:
         if job is not None:
             check_new(self.directory)
         elif not (self.directory / "run.db").is_file():
-            raise MasteryError(f"{directory} is not a run directory: there is no run.db in it")
+            raise MasteryError(f"{directory} is not a run directory: it has no run.db")
         with self._writing():
             (self.directory / "checkpoints").mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.directory)
@@ -124,7 +124,7 @@ class Store:
                 db.execute("UPDATE job SET format = ?", (FORMAT,))
 
     def change(self, job: JobLike) -> None:
-        """Replace the job by one that differs only in `frames`, and mark it unfinished."""
+        """Replace the job with one that differs only in `frames`, and mark it unfinished."""
         with self._transaction() as db:
             db.execute("UPDATE job SET job = ?, ended = NULL", (json.dumps(job.to_dict()),))
         self.description = job.to_dict()
@@ -156,7 +156,7 @@ class Store:
         return {"versions": json.loads(packages), **json.loads(machine)}
 
     def begin_session(self, command: str, step: int) -> None:
-        """Record the command, versions and hardware that train from this step on."""
+        """Record the command, versions and hardware used from this step on."""
         with self._transaction() as db:
             db.execute(
                 "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)",
@@ -220,7 +220,7 @@ class Store:
             self._remove_unlisted()
 
     def rewind(self) -> tuple[int, dict[str, NDArray[Any]] | None]:
-        """Go back to the last good checkpoint and delete all rows after it.
+        """Return to the last intact checkpoint and delete all rows after it.
 
         If a checkpoint is damaged, a note reports it and the previous one is used.
 
@@ -228,7 +228,7 @@ class Store:
             The checkpoint's step and arrays; (0, None) if there is no checkpoint.
 
         Raises:
-            CheckpointError: If every checkpoint is damaged. Nothing is changed then.
+            CheckpointError: If every checkpoint is damaged. Nothing is changed.
         """
         rows = checkpoints(self._db)
         for i, (step, name) in enumerate(rows):
@@ -237,19 +237,19 @@ class Store:
             except checkpoint.Damaged as error:
                 if i + 1 == len(rows):
                     raise CheckpointError(
-                        f"{error}; there is no other checkpoint in {self.directory} to go on from, "
-                        "and nothing was changed: train anew in another folder"
+                        f"{error}; {self.directory} has no other checkpoint, and nothing was "
+                        "changed; train again in another folder"
                     ) from None
                 self.notes.append(
-                    f"{error}; the checkpoint before it is used, that of update {rows[i + 1][0]:,}"
+                    f"{error}; using the previous checkpoint, of update {rows[i + 1][0]:,}"
                 )
                 continue
-            self._take_back(step)
+            self._delete_after(step)
             return step, arrays
-        self._take_back(0)
+        self._delete_after(0)
         return 0, None
 
-    def _take_back(self, step: int) -> None:
+    def _delete_after(self, step: int) -> None:
         """Delete everything after a step."""
         with self._transaction() as db:
             for table in ("chunks", "training", "evaluation", "solved", "checkpoints"):
@@ -300,27 +300,27 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CheckpointError(
-                f"cannot write to {self.directory}: {reason}; nothing that was saved is lost"
+                f"cannot write to {self.directory}: {reason}; saved data is intact"
             ) from None
 
 
 def check_new(directory: Path) -> None:
     """Raise MasteryError unless the directory is new or empty."""
     if directory.exists() and not directory.is_dir():
-        raise MasteryError(f"{directory} is a file; give a folder that is new or empty")
+        raise MasteryError(f"{directory} is a file; choose a new or empty folder")
     if (directory / "run.db").exists():
         with open_database(directory) as db:
             if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 return  # a job that was stopped before it was written
             read_description(directory, db)
         raise MasteryError(
-            f"{directory} holds a job already; go on with --resume "
-            f"{shlex.quote(str(directory))}, or give another folder"
+            f"{directory} already holds a job; continue it with --resume "
+            f"{shlex.quote(str(directory))}, or choose another folder"
         )
     if directory.is_dir() and any(
         p.name not in ("checkpoints", "lock") for p in directory.iterdir()
     ):
-        raise MasteryError(f"{directory} is not empty; give a folder that is new or empty")
+        raise MasteryError(f"{directory} is not empty; choose a new or empty folder")
 
 
 def _lock(directory: Path) -> sqlite3.Connection:
@@ -333,7 +333,7 @@ def _lock(directory: Path) -> sqlite3.Connection:
         if "locked" not in str(error):
             raise
         raise MasteryError(
-            f"{directory} is in use: another process is training in it; wait for it, or stop it"
+            f"{directory} is in use: another process is training in it; wait for it or stop it"
         ) from None
     return lock
 
@@ -368,4 +368,5 @@ def _evaluation(step: int, evaluation: Evaluation) -> list[tuple[Any, ...]]:
 
 
 def now() -> str:
+    """The current time in UTC, such as `2026-11-15 15:39:50 UTC`."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()) + " UTC"

@@ -78,7 +78,7 @@ def test_nothing_is_lost_and_nothing_counts_twice(steps, every, program, tmp_pat
 def test_two_teachers_in_one_folder_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(durable, "PATIENCE", 0.0)
     first = DurableTeacher(tmp_path, Teacher(TASKS, "mr", seed=1))
-    with pytest.raises(MasteryError, match="another teacher works in"):
+    with pytest.raises(MasteryError, match="another teacher is using"):
         DurableTeacher(tmp_path, Teacher(TASKS, "mr", seed=1))
     first.close()
     DurableTeacher(tmp_path, Teacher(TASKS, "mr", seed=1)).close()
@@ -88,12 +88,14 @@ def test_what_is_wrong_on_disk_is_said(tmp_path):
     shared = DurableTeacher(tmp_path, Teacher(TASKS, "mr", seed=1))
     shared.take("a", 0, [{"easy": [0.5]}])
     shared.take("a", 1, [{"easy": [0.5]}])
-    with pytest.raises(CheckpointError, match="has 2 updates of a client that was told it has 7"):
+    with pytest.raises(
+        CheckpointError, match="holds 2 updates of client a, but 7 were acknowledged"
+    ):
         shared.take("a", 7, [{"easy": [0.5]}])
     die(shared)
     with pytest.raises(CheckpointError, match="holds no teacher"):
         DurableTeacher(tmp_path / "empty")
-    with pytest.raises(CheckpointError, match="the state is of another curriculum"):
+    with pytest.raises(CheckpointError, match="the state belongs to another curriculum"):
         DurableTeacher(tmp_path, Teacher(Curriculum([Task("other")]), "mr"))
     with pytest.raises(CheckpointError, match="make the teacher with the same"):
         DurableTeacher(tmp_path, Teacher(TASKS, "uniform"))
@@ -101,7 +103,7 @@ def test_what_is_wrong_on_disk_is_said(tmp_path):
     content = bytearray(journal.read_bytes())
     content[15] ^= 1
     journal.write_bytes(content)
-    with pytest.raises(CheckpointError, match="damaged in line 1"):
+    with pytest.raises(CheckpointError, match="damaged at line 1"):
         DurableTeacher(tmp_path, Teacher(TASKS, "mr", seed=1))
     (tmp_path / "file").touch()
     with pytest.raises(CheckpointError, match="cannot use"):
@@ -123,7 +125,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
         assert shared.teacher.time_step == 1
     with monkeypatch.context() as patch:
         patch.setattr("mastery.checkpoint.write", _cannot)
-        with pytest.warns(UserWarning, match="the journal goes on"):
+        with pytest.warns(UserWarning, match="updates are still kept in the journal"):
             assert shared.take("a", 1, [{"easy": [0.7]}]) == (2, "")
     die(shared)
     shared = DurableTeacher(tmp_path, Teacher(TASKS, "mr", seed=1))
@@ -157,7 +159,7 @@ def test_an_update_that_the_program_refuses_is_told_and_the_others_count(tmp_pat
     batch = [{"easy": [x]} for x in (0.25, 0.5, 0.75)]
     assert shared.take("a", 0, batch) == (3, "RuntimeError: no halves")
     die(shared)
-    with pytest.raises(CheckpointError, match="a program of your own"):
+    with pytest.raises(CheckpointError, match="a custom program"):
         DurableTeacher(tmp_path)
     shared = DurableTeacher(tmp_path, program=Fails())
     assert shared.clients == {"a": 3}
@@ -177,7 +179,9 @@ def test_a_journal_that_cannot_be_opened_loses_nothing(tmp_path, monkeypatch):
         return real(path, *args)
 
     monkeypatch.setattr(os, "open", fail_once)
-    with pytest.warns(UserWarning, match="No space left on device; the journal goes on"):
+    with pytest.warns(
+        UserWarning, match="No space left on device; updates are still kept in the journal"
+    ):
         assert shared.take("c", 0, [{"easy": [0.1]}] * 3) == (3, "")
     assert failed
     assert shared.take("c", 3, [{"easy": [0.2]}]) == (4, "")

@@ -142,11 +142,11 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path):
     teacher.save(tmp_path / "teacher_192.mastery")
     (tmp_path / ".model_192.zip.1.zip").write_bytes(b"half of a mod")
     assert last_checkpoint(tmp_path).steps == 128
-    with pytest.raises(CheckpointError, match=r"a checkpoint of 128 steps.*has made 0"):
+    with pytest.raises(CheckpointError, match=r"a checkpoint with 128 steps.*this model has 0"):
         ppo(CurriculumVecEnv(make_env, teacher, 2)).learn(
             64, callback=CurriculumCallback(teacher, save=tmp_path)
         )
-    with pytest.raises(CheckpointError, match="there is no checkpoint in"):
+    with pytest.raises(CheckpointError, match="there is no complete checkpoint in"):
         last_checkpoint(tmp_path / "elsewhere")
     with pytest.raises(MasteryError, match="save_every is 0"):
         CurriculumCallback(teacher, save=tmp_path, save_every=0)
@@ -154,7 +154,7 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path):
 
 def test_environments_and_callback_must_have_the_same_teacher():
     one, other = (Teacher(CURRICULUM, seed=seed) for seed in range(2))
-    with pytest.raises(MasteryError, match="is not that of the model's environments"):
+    with pytest.raises(MasteryError, match="have different teachers"):
         ppo(CurriculumVecEnv(make_env, one, 2)).learn(64, callback=CurriculumCallback(other))
     with pytest.raises(MasteryError, match="have no curriculum"):
         ppo(make_env("short")).learn(64, callback=CurriculumCallback(other))

@@ -261,7 +261,7 @@ def test_two_ranks_draw_alike_and_stay_equal(tmp_path):
             n = LABELS.count(task)
             counts = Counter(i for i in both if LABELS[i] == task)
             assert max(counts.values()) - min(counts.values()) <= 1 or len(counts) < n
-    message = "the teacher of rank 1 is not as that of rank 0"
+    message = "the teachers of ranks 0 and 1 differ"
     assert message in a["error"]
     assert message in b["error"]
 
@@ -277,18 +277,21 @@ class Unlabelled(Dataset):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda t: CurriculumSampler(Unlabelled(), t), "the dataset has no labels"),
-        (lambda t: CurriculumSampler(Numbers(), t, "level"), "no column and no attribute 'level'"),
+        (
+            lambda t: CurriculumSampler(Unlabelled(), t),
+            "the dataset has no column or attribute 'task'",
+        ),
+        (lambda t: CurriculumSampler(Numbers(), t, "level"), "no column or attribute 'level'"),
         (lambda t: CurriculumSampler(Numbers(), t, LABELS[1:]), "39 labels for 40 examples"),
         (
             lambda t: CurriculumSampler(Numbers(["hard", "easier", "middle"]), t),
-            "example 1 has the label 'easier', which is no task; did you mean 'easy'?",
+            "example 1 has the label 'easier', which is not a task; did you mean 'easy'?",
         ),
-        (lambda t: CurriculumSampler(Numbers([1, 2]), t), "the label 1, which is no task"),
+        (lambda t: CurriculumSampler(Numbers([1, 2]), t), "the label 1, which is not a task"),
         (lambda t: CurriculumSampler(Numbers(["easy"] * 3), t), "no example of task 'middle'"),
         (lambda t: CurriculumSampler(Numbers(), "mr"), "needs a Teacher"),
         (lambda t: CurriculumSampler(iter([1]), t, ["easy"]), "map-style"),
-        (lambda t: CurriculumSampler(Numbers(), t, 3), "a task's name for each example"),
+        (lambda t: CurriculumSampler(Numbers(), t, 3), "one task name per example"),
         (lambda t: CurriculumBatchSampler(Numbers(), t, 0), "batch_size is 0"),
         (lambda t: CurriculumBatchSampler(Numbers(), t, 64), "too short"),
         (lambda t: CurriculumSampler(Numbers(), t, num_replicas=2, rank=2), "rank is 2"),
@@ -305,7 +308,7 @@ def test_wrong_returns_and_states_change_nothing():
     before = sampler.state_dict()
     with pytest.raises(ReturnsError, match="did you mean 'easy'"):
         sampler.update({"eazy": 1.0})
-    with pytest.raises(CheckpointError, match="not the state of a curriculum sampler"):
+    with pytest.raises(CheckpointError, match="not from a curriculum sampler"):
         sampler.load_state_dict({"at": 1})
     with pytest.raises(MasteryError, match="init_process_group"):
         CurriculumSampler(Numbers(), sampler.teacher, num_replicas=2, rank=0).update({"easy": 1.0})

@@ -158,7 +158,7 @@ def test_training_resumes_exactly_and_the_teacher_hears_every_reward(tmp_path):
         assert torch.equal(value, weights[name])
 
     (tmp_path / "checkpoint-3" / FILE).unlink()
-    with pytest.raises(CheckpointError, match="not of a run with a curriculum"):
+    with pytest.raises(CheckpointError, match="saved without a curriculum"):
         resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
 
 
@@ -256,9 +256,9 @@ def test_two_processes_share_groups_and_stay_equal(tmp_path):
     ("change", "message"),
     [
         ({"teacher": "mr"}, "needs a Teacher"),
-        ({"drop": "task"}, "the dataset has no labels: there is no column"),
-        ({"teacher": Teacher(LETTERS)}, "has the label '1-digit', which is no task"),
-        ({"score": "right_digit"}, "no reward function; did you mean 'right_digits'"),
+        ({"drop": "task"}, "the dataset has no column or attribute 'task'"),
+        ({"teacher": Teacher(LETTERS)}, "has the label '1-digit', which is not a task"),
+        ({"score": "right_digit"}, "not a reward function; did you mean 'right_digits'"),
         ({"remove_unused_columns": True}, "remove_unused_columns would remove 'task'"),
     ],
 )
@@ -272,7 +272,7 @@ def test_wrong_use_is_refused(tmp_path, change, message):
 
 
 def test_too_few_prompts_for_a_batch_are_refused():
-    with pytest.raises(MasteryError, match="2 prompts are too few for one batch of 3"):
+    with pytest.raises(MasteryError, match="2 prompts, too few for one batch of 3"):
         PromptSampler(
             Labelled(["a", "b"]),
             Teacher(LETTERS),

@@ -128,35 +128,38 @@ def task(**changes):
     [
         (lambda: Curriculum([]), "no task"),
         (lambda: Curriculum([Task("a"), Task("a")]), "two tasks are named 'a'"),
-        (lambda: Curriculum(["a"]), "made of Task"),
-        (lambda: Curriculum(None), "a list of Task, not of None"),
-        (lambda: Curriculum.load(None), "by name or path"),
-        (lambda: task(maximum=10**5000), "maximum is a number too large"),
-        (lambda: task(name=""), "needs a name"),
-        (lambda: task(name=3), "needs a name"),
+        (lambda: Curriculum(["a"]), "contains 'a', which is not a Task"),
+        (lambda: Curriculum(None), "tasks is None; it must be a list of Task"),
+        (lambda: Curriculum.load(None), "must be a name or a path"),
+        (lambda: task(maximum=10**5000), "maximum is too large"),
+        (lambda: task(name=""), "name is ''; it must be one line"),
+        (lambda: task(name=3), "name is 3; it must be one line"),
         (lambda: task(minimum=1, maximum=1), "minimum 1 is not below maximum 1"),
         (lambda: task(minimum=float("nan")), "minimum is nan; it must be a finite number"),
         (lambda: task(maximum=float("nan")), "maximum is nan"),
         (lambda: task(maximum=float("inf")), "maximum is inf"),
         (lambda: task(maximum="1"), "maximum is '1'"),
-        (lambda: task(maximum=10**400), "maximum is a number too large"),
+        (lambda: task(maximum=10**400), "maximum is too large"),
         (lambda: task(maximum=1e300), "maximum is 1e+300"),
-        (lambda: task(name="two\nlines"), "one printable line"),
-        (lambda: task(name="half\ud800"), "one printable line"),
+        (lambda: task(name="two\nlines"), "one line of printable text"),
+        (lambda: task(name="half\ud800"), "one line of printable text"),
         (lambda: task(after=5), "after is 5; it must be a list of names"),
         (lambda: task(after=(1,)), "must be a list of names"),
         (lambda: task(settings={"a": [object()]}), "settings.a[0] is <object"),
-        (lambda: task(settings={3: 1}), "settings has the key 3, which is no text"),
+        (lambda: task(settings={3: 1}), "settings has the key 3, which is not text"),
         (lambda: Curriculum.from_toml("[tasks.a]\nsettings = { d = 2020-01-01 }"), "settings.d is"),
-        (lambda: Curriculum.from_toml("[tasks.a]\nmaximum = " + "9" * 400), "number too large"),
+        (lambda: Curriculum.from_toml("[tasks.a]\nmaximum = " + "9" * 400), "maximum is too large"),
         (lambda: Curriculum.from_toml("[tasks.a]\nmaximum = " + "9" * 5000), "not valid TOML"),
         (lambda: Curriculum.from_json('{"nodes": ' + "9" * 5000 + "}"), "not valid JSON"),
         (lambda: Curriculum.from_json("[" * 100_000), "nested too deeply"),
         (lambda: Curriculum.from_toml("a = " + "[" * 100_000), "nested too deeply"),
-        (lambda: Curriculum([Task("a", settings={"x": None})]).to_toml(), "TOML has no word"),
-        (lambda: Curriculum.random(5, predecessors=0), "at least one task and predecessor"),
+        (lambda: Curriculum([Task("a", settings={"x": None})]).to_toml(), "TOML cannot represent"),
+        (
+            lambda: Curriculum.random(5, predecessors=0),
+            "predecessors is 0; both must be at least 1",
+        ),
         (lambda: task(after=("x",)), "'x' lists itself in after"),
-        (lambda: task(after="y"), "must be a list of names, as in after=('y',)"),
+        (lambda: task(after="y"), "must be a list of names, e.g. after=('y',)"),
         (
             lambda: Curriculum([Task("S3R3"), Task("S4R3", after=("S3R4",))]),
             "task 'S4R3' lists 'S3R4' in after, and there is no such task; did you mean 'S3R3'?",
@@ -179,7 +182,7 @@ def task(**changes):
         (lambda: Curriculum.from_toml("[tasks.a]\nmaximun = 1.0\n"), "did you mean 'maximum'?"),
         (
             lambda: Curriculum.from_toml("[task.a]\n"),
-            "'task' that means nothing; did you mean 'tasks'?",
+            "unknown key 'task'; did you mean 'tasks'?",
         ),
         (
             lambda: Curriculum.from_toml("[defaults]\nmaxmum = 1\n[tasks.a]\n"),
@@ -191,7 +194,7 @@ def task(**changes):
         (lambda: Curriculum.from_toml("[tasks.a]\nsettings = 3\n"), "settings is 3"),
         (lambda: Curriculum.from_toml(""), "no task"),
         (lambda: Curriculum.from_json("{"), "line 1"),
-        (lambda: Curriculum.from_json('{"nodes": {"a": {}, "a": {}}}'), "'a' is there twice"),
+        (lambda: Curriculum.from_json('{"nodes": {"a": {}, "a": {}}}'), "'a' appears twice"),
         (lambda: Curriculum.from_json('{"nodes": {"a": {"mn": 0}}}'), "did you mean 'min'?"),
         (lambda: Curriculum.from_json('{"nodes": {"a": {}}, "edges": [["a"]]}'), "not a pair"),
         (
@@ -214,7 +217,7 @@ def test_an_error_in_a_file_names_the_file(tmp_path):
     with pytest.raises(CurriculumError, match=r"mine\.toml: task 'a': minimum 2 is not below"):
         Curriculum.load(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(CurriculumError, match="no UTF-8 text file"):
+    with pytest.raises(CurriculumError, match="not a UTF-8 text file"):
         Curriculum.load(path)
 
 

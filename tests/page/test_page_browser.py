@@ -558,7 +558,7 @@ def test_damaged_directories_are_told_and_the_rest_is_shown(tmp_path, job, visit
     assert len(told) == len(HARMS)
     for how, text in said.items():
         (one,) = [x for x in told if x.startswith(str(tmp_path / how) + " ")]
-        assert text.partition("is of format")[2] in one
+        assert text.partition("has format")[2] in one
     assert page.text_content("#title") == "diamond"
     assert page.locator("#graph .node").count() == 4
 

@@ -161,14 +161,14 @@ def test_points_that_were_taken_back_are_not_kept(tmp_path, few):
             add_point(store, point, 32, random)
             follower.look()
         assert follower.asked == (3, 2, 1)  # and seven points that wait for the eighth
-        store._take_back(21)
+        store._delete_after(21)
         assert len(follower.look()["frames"]) == 1
         store.begin_session("", 21)
         assert follower.look()["from"] == 0
         for point in range(22, 33):
             add_point(store, point, 32, random)
             follower.look()
-        store._take_back(26)
+        store._delete_after(26)
         for point in range(27, 32):  # all of it between two looks, and without a session
             add_point(store, point, 64, random)
         store._db.execute("UPDATE chunks SET seconds = seconds + 0.25 WHERE step > 26")
@@ -295,13 +295,13 @@ def harm(path, how):
         return "damaged"
     if how == "garbage":
         (path / "run.db").write_text("not a database")
-        return "damaged, or mastery did not write it"
+        return "damaged or not from mastery"
     query, said = {
         "old": (
             "UPDATE job SET format = 1",
-            "is of format 1, and this mastery reads formats 2 and 3",
+            "has format 1, but this mastery reads formats 2 and 3",
         ),
-        "unborn": ("DROP TABLE job", "it was stopped before it began"),
+        "unborn": ("DROP TABLE job", "it was stopped before it started"),
         "half": ("UPDATE job SET job = '{'", "damaged"),
     }[how]
     with sqlite3.connect(path / "run.db") as db:

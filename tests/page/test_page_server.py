@@ -262,7 +262,7 @@ def start(*arguments):
 
 def test_the_command_says_where_it_serves_and_ends_with_ctrl_c(folder):
     process = start("watch", folder / "runs", "--port", 0)
-    assert re.match(r"The page: http://127\.0\.0\.1:\d+/ ", process.stdout.readline())
+    assert re.match(r"Page: http://127\.0\.0\.1:\d+/ ", process.stdout.readline())
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert (process.returncode, errors) == (0, "")
@@ -270,8 +270,8 @@ def test_the_command_says_where_it_serves_and_ends_with_ctrl_c(folder):
 
 def test_the_command_warns_when_others_can_reach_it(folder):
     process = start("watch", folder / "runs", "--port", 0, "--host", "0.0.0.0")
-    assert "note: 0.0.0.0 can be reached from other machines" in process.stderr.readline()
-    assert "The page: http" in process.stdout.readline()
+    assert "note: 0.0.0.0 is open to other machines" in process.stderr.readline()
+    assert "Page: http" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
 
@@ -296,7 +296,7 @@ def test_a_report_of_nothing_is_one_line(tmp_path):
 def test_a_report_leaves_no_half_written_file(folder, tmp_path):
     process = start("report", folder / "runs", "-o", tmp_path / "page.html")
     out, _ = process.communicate(timeout=60)
-    assert out == f"The report: {tmp_path / 'page.html'}\n"
+    assert out == f"Report: {tmp_path / 'page.html'}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     text = (tmp_path / "page.html").read_text()
     assert "unsafe" not in re.search(r'Content-Security-Policy" content="(.*?)"', text)[1]

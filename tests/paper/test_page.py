@@ -14,7 +14,7 @@ def redrawn(tmp_path_factory):
     """Without a GPU, and without training anything."""
     folder = tmp_path_factory.mktemp("paper")
     text = mastery("paper", "--redraw", "--out", folder)
-    assert f"The page: {folder / 'paper.html'}" in text
+    assert f"Page: {folder / 'paper.html'}" in text
     return folder
 
 

@@ -35,7 +35,7 @@ def test_both_are_trained_and_drawn(tmp_path):
     ]
     for line in (*done, "addition-64: 640 examples (14%)", f"{NAMES[1]}: 4.1k frames (20%)"):
         assert line in text  # progress too, with the job's name
-    assert f"The page: {tmp_path / 'paper.html'}" in text
+    assert f"Page: {tmp_path / 'paper.html'}" in text
     assert [len(load(tmp_path / "curves" / f"{name}.npz").seeds) for name in NAMES] == [1, 2]
     again = mastery(*command)
     assert all(line in again for line in done)
@@ -110,7 +110,7 @@ def test_ctrl_c_before_they_have_begun(tmp_path):
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Traceback" not in err
-    assert "stopped; the same command goes on" in out
+    assert "stopped; run the same command again to resume" in out
     assert not any((tmp_path / name).exists() for name in LONG)
 
 
@@ -130,7 +130,7 @@ def test_what_ends_early_is_saved_and_goes_on(tmp_path):
         assert process.returncode == 130, err
         assert "Traceback" not in err
         assert "its process ended with exit code -9; the same command goes on" in err
-        assert out.count("stopped; the same command goes on") == 1
+        assert out.count("stopped; run the same command again to resume") == 1
         assert err.count("stopping after this chunk") == 1
     saved = [points(tmp_path / name) for name in LONG]
     with begun(tmp_path, [n + 1 for n in saved]) as process:

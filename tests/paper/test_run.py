@@ -29,7 +29,7 @@ def test_a_job_scaled_down_and_again(tmp_path):
     text = mastery(*command)
     done = "8,320 examples"
     assert f"{name}: trained {done} per run" in text
-    assert f"The page: {tmp_path / 'paper.html'}" in text
+    assert f"Page: {tmp_path / 'paper.html'}" in text
     check_page(tmp_path, [name])
     before = (tmp_path / name / "run.db").stat().st_mtime_ns
     assert f"trained {done} per run" in mastery(*command)  # there is nothing left to train

@@ -153,8 +153,8 @@ class GivesText(Counting):
         (InPlace, "observe changed its argument in place"),
         (InPlaceLater, "distribution changed the state in place"),
         (HiddenState, "differs at time-step"),
-        (OwnRandomness, "all randomness must come from noise"),
-        (GrowingState, "changes its form"),
+        (OwnRandomness, "take all randomness from noise"),
+        (GrowingState, "structure of the state changes"),
         (Text, "dicts of arrays of numbers"),
         (OnlyNumpy, "does not run under jax.jit"),
         (OtherUnderJax, "JAX gives probabilities that differ"),
@@ -179,7 +179,7 @@ def test_a_name_or_a_float32_program_will_do():
         check_program(object(), CURRICULUM)
     with pytest.raises(ProgramError, match="for 3 tasks"):
         check_program(Recipe.parse("mr").build(Curriculum.load("addition-3")), CURRICULUM)
-    with pytest.raises(ProgramError, match="two time-steps"):
+    with pytest.raises(ProgramError, match="steps is 0; check_program needs at least 2"):
         check_program(Counting(), CURRICULUM, steps=0)
     with pytest.raises(ProgramError, match="needs a Curriculum"):
         check_program(Counting(), "key-corridor")

@@ -280,5 +280,5 @@ def test_bounds_that_float32_cannot_tell_apart_give_no_nonsense():
 
 def test_too_few_slots_for_the_window_are_refused():
     program = Recipe.parse("mr:window=20").build(Curriculum.load("key-corridor"))
-    with pytest.raises(ProgramError, match="10 slots are too few for a window of 20"):
+    with pytest.raises(ProgramError, match="slots is 10; a window of 20 needs at least 20"):
         program.init(np.zeros((3, 6)), slots=10)

@@ -97,7 +97,7 @@ def test_a_bad_checkpoint_is_passed_over_and_named(tmp_path, harm):
         assert store.rewind()[0] == 4
         (note,) = store.notes
     assert "000000000006.ckpt" in note
-    assert "that of update 4" in note
+    assert "using the previous checkpoint, of update 4" in note
 
 
 def test_where_no_checkpoint_is_good_nothing_is_thrown_away(tmp_path):

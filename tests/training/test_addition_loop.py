@@ -251,7 +251,7 @@ def test_a_job_ends_when_every_run_has_learned(tmp_path):
     assert right >= 95
     with pytest.raises(MasteryError, match="it adds numbers from 0 to 9"):
         adder.add(10, 1)
-    with pytest.raises(MasteryError, match="has learned to add, and there is nothing to see"):
+    with pytest.raises(MasteryError, match="holds a learner of addition, which cannot play"):
         play_command(str(tmp_path / "job"))
 
 
@@ -278,7 +278,7 @@ def test_what_is_counted_must_fit_the_curriculum():
         ("addition-3", "frames", "examples"),
         ("key-corridor", "examples", "frames"),
     ):
-        with pytest.raises(MasteryError, match=f"counts {right}: give --{right}, not --{wrong}"):
+        with pytest.raises(MasteryError, match=f"counts {right}; use --{right}, not --{wrong}"):
             _job(
                 Curriculum.load(curriculum), environments="auto", preset="default", changes={},
                 variants=[], evaluate_every=None, episodes=None,

@@ -466,7 +466,7 @@ def task_of(**settings):
         (task_of(env="CartPole-v1", kwargs=[1]), r"task 'a': kwargs is \[1\]; it must be a table"),
         (
             task_of(env="CartPole-v1", kwargs={"foo": 3}),
-            "task 'a': 'CartPole-v1' cannot be made: TypeError.*'foo'.*see its kwargs",
+            "task 'a': cannot make 'CartPole-v1': TypeError.*'foo'.*check kwargs",
         ),
         (task_of(env="CartPole-v1", max_episode_steps=0), "to be positive"),
         (

@@ -195,7 +195,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(environment, uninterrupted, tmp_path
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=120)[0]
     assert process.returncode == 130, output
-    assert "all is saved" in output
+    assert "progress is saved" in output
     assert f"mastery train --resume {directory}" in output
     assert "Done" in run(environment, "train", "--resume", directory)
     assert everything(directory) == uninterrupted[1]
@@ -213,7 +213,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(environment, uninterr
     )
     assert result.returncode == 0, result.stderr
     assert "is damaged" in result.stderr
-    assert "that of update 10" in result.stderr
+    assert "using the previous checkpoint, of update 10" in result.stderr
     assert everything(half) == uninterrupted[1]
 
 
@@ -235,7 +235,7 @@ def test_a_place_that_cannot_be_written_to(environment, tmp_path):
     message = run(environment, *SMALL, "--out", "/proc/mastery-job", rc=2)
     assert "cannot write to /proc/mastery-job" in message
     (tmp_path / "file").write_text("")
-    with pytest.raises(MasteryError, match="is a file; give a folder that is new or empty"):
+    with pytest.raises(MasteryError, match="is a file; choose a new or empty folder"):
         train(Job(CURRICULUM), tmp_path / "file")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
@@ -271,7 +271,7 @@ def test_a_directory_in_use_and_one_that_is_taken(environment, uninterrupted):
     message = run(environment, "train", "--resume", directory, "--frames", "90k", rc=2)
     assert "is in use: another process is training in it" in message
     lock.close()
-    with pytest.raises(MasteryError, match="holds a job already; go on with --resume"):
+    with pytest.raises(MasteryError, match="already holds a job; continue it with --resume"):
         train(Job(CURRICULUM), directory)
     assert everything(directory) == expected
 
@@ -330,6 +330,6 @@ def test_the_live_view_in_a_terminal(environment, tmp_path):
             output += part
     assert process.wait(timeout=240) == 0, output.decode()
     text = output.decode()
-    for words in ("preparing", "share of training", "BlockedUnlockPickup", "frames/s", "Done"):
+    for words in ("compiling", "share of training", "BlockedUnlockPickup", "frames/s", "Done"):
         assert words in text, text
     assert Path(tmp_path / "job" / "run.db").exists()
