@@ -14,6 +14,7 @@ settings.load_profile("repeatable")
 
 _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 _FLAGS = ["--xla_backend_optimization_level=1"]
 if version("jaxlib").startswith("0.10."):  # a flag that XLA does not know would end it
     _FLAGS.append("--xla_cpu_use_fusion_emitters=false")
