@@ -481,8 +481,16 @@ def test_an_impossible_action_is_never_chosen(impossible):
     assert not np.isin(ppo.choose(logits, uniforms), impossible).any()
 
 
-@pytest.mark.parametrize("settings", [SMALL, replace(SMALL, skip=False, encoding="raw"), NO_MEMORY,
-                                      replace(NO_MEMORY, bptt=1), SMALL_PAPER])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SMALL,
+        NO_MEMORY,
+        SMALL_PAPER,
+        pytest.param(replace(SMALL, skip=False, encoding="raw"), marks=pytest.mark.slow),
+        pytest.param(replace(NO_MEMORY, bptt=1), marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_replayed_is_what_was_played(settings):
     """The memory is cut at starts of episodes and carried from segment to segment as in play."""
     settings = replace(settings, frames=320)  # longer than an episode of 288
@@ -522,12 +530,10 @@ def test_what_was_played_is_counted_by_task():
 
 
 def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run():
-    settings = replace(SMALL, bptt=2)  # the fewer, the sooner it is compiled
-
     @jax.jit
     def run(key):
-        learner = ppo_minigrid.begin(key, settings)
-        learner, played = ppo_minigrid.update(learner, UNLOCK, settings, Hyper.of(settings))
+        learner = ppo_minigrid.begin(key, SMALL)
+        learner, played = ppo_minigrid.update(learner, UNLOCK, SMALL, Hyper.of(SMALL))
         return jax.tree.leaves((learner.agent, played))
 
     keys = jax.random.split(jax.random.key(0), 3)

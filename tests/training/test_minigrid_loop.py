@@ -102,6 +102,8 @@ def test_what_is_saved_and_loaded_goes_on_to_the_bit(job):
 def test_a_run_alone_is_the_run_in_a_batch(monkeypatch):
     """A batch as on a GPU, all at the same time: to float tolerance, as long as rounding has not
     changed an action."""
+    alone = Job(CURRICULUM, ("uniform",), seed=1, settings=SMALL, chunk=2)
+    loop_alone, carry_alone, metrics_alone = trained(alone, 1)  # compiled for `whole` already
     monkeypatch.setattr(compiled, "in_turn", lambda devices: False)
     together = Job(
         CURRICULUM,
@@ -116,9 +118,7 @@ def test_a_run_alone_is_the_run_in_a_batch(monkeypatch):
         ("uniform", 7e-4),
         ("uniform", 1e-3),
     ]
-    alone = Job(CURRICULUM, ("uniform",), seed=1, settings=SMALL, chunk=2)
     loop, carry, metrics = trained(together, 1)
-    loop_alone, carry_alone, metrics_alone = trained(alone, 1)
     for one, many in zip(metrics_alone[:5], metrics[:5], strict=True):
         assert np.allclose(one[:, 0], many[:, which], atol=1e-5)
     saved, saved_alone = loop.save(carry), loop_alone.save(carry_alone)
