@@ -23,6 +23,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("NPROC", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import jax  # noqa: E402  (it reads what is set above)
+
+# with less care still in this process: those that the tests start run for longer
+jax.config.update("jax_disable_most_optimizations", True)
+
 # the files that take longest begin first, so that no worker is left alone with one at the end
 _LONGEST = (
     "test_survival.py",
