@@ -13,10 +13,10 @@ demo: $(VENV)/.train  ## train an agent with the mastering-rate program, and wri
 	$(BIN)/mastery train blocked-unlock-pickup --program mr --frames 4M \
 		--stop-when-return 0.8 --minutes 4 --evaluate-every 500k --report demo.html
 
-test: $(VENV)/.test $(VENV)/.browser lint  ## lint, types and every test that takes seconds
+test: $(VENV)/.test $(VENV)/.browser lint  ## lint, types and every test that is not slow
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-test-slow: $(VENV)/.test  ## the checks that take minutes
+test-slow: $(VENV)/.test  ## the checks that take long
 	$(BIN)/python -m pytest -m slow -n auto -rP
 
 lint: $(VENV)/.test  ## ruff and mypy

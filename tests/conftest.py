@@ -14,6 +14,7 @@ settings.load_profile("repeatable")
 
 _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 _FLAGS = ["--xla_backend_optimization_level=1"]
 if version("jaxlib").startswith("0.10."):  # a flag that XLA does not know would end it
     _FLAGS.append("--xla_cpu_use_fusion_emitters=false")
@@ -22,20 +23,32 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("NPROC", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import jax  # noqa: E402  (it reads what is set above)
+
+# with less care still in this process: those that the tests start run for longer
+jax.config.update("jax_disable_most_optimizations", True)
+
 # the files that take longest begin first, so that no worker is left alone with one at the end
 _LONGEST = (
-    "test_run.py",
     "test_survival.py",
     "test_page_browser.py",
-    "test_minigrid_loop.py",
-    "test_ray.py",
-    "test_trl.py",
     "test_ppo.py",
-    "test_exact.py",
-    "test_program.py",
+    "test_run.py",
+    "test_ray.py",
+    "test_minigrid_loop.py",
     "test_addition_loop.py",
-    "test_package.py",
+    "test_engine.py",
+    "test_page.py",
+    "test_gymnasium_loop.py",
+    "test_cli.py",
+    "test_vector.py",
+    "test_program.py",
+    "test_trl.py",
     "test_examples.py",
+    "test_addition.py",
+    "test_agent.py",
+    "test_package.py",
+    "test_encoders.py",
     "test_processes.py",
 )
 

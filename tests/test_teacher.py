@@ -432,7 +432,7 @@ class TeacherMachine(RuleBasedStateMachine):
 
 
 TestTeacherMachine = TeacherMachine.TestCase
-TestTeacherMachine.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+TestTeacherMachine.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 
 def test_a_state_of_another_curriculum_program_or_shape_is_refused():

@@ -210,6 +210,7 @@ print(json.dumps(dict(record=record, state=repr(player.teacher.state_dict()),
 """
 
 
+@pytest.mark.slow
 def test_two_processes_share_groups_and_stay_equal(tmp_path):
     """6 completions each, in groups of 4: the middle group is on both processes."""
     (tmp_path / "rank.py").write_text(RANK)

@@ -29,7 +29,8 @@ def gradients(way, weight, seen, always, given, last):
         hidden = jax.vmap(lambda w, s, a: way(w, s, a, last))(weight, seen, always)
         return (hidden * (given[:, :, -1:] if last else given)).sum(), hidden
 
-    (_, hidden), found = jax.value_and_grad(total, (0, 1), has_aux=True)(weight, always)
+    both = jax.jit(jax.value_and_grad(total, (0, 1), has_aux=True))
+    (_, hidden), found = both(weight, always)
     return [hidden, *found]
 
 
@@ -73,8 +74,9 @@ def test_nothing_may_be_added():
         def total(weight, always, way=way):
             return (way(weight, seen[0], always, False) * given[0]).sum()
 
-        with_zeros, d = jax.value_and_grad(total)(weight[0], jnp.zeros_like(always[0]))
-        without, d_without = jax.value_and_grad(total)(weight[0], None)
+        both = jax.jit(jax.value_and_grad(total))
+        with_zeros, d = both(weight[0], jnp.zeros_like(always[0]))
+        without, d_without = both(weight[0], None)
         np.testing.assert_allclose(without, with_zeros, rtol=1e-5)
         np.testing.assert_allclose(d_without, d, rtol=1e-5, atol=1e-5)
 

@@ -33,22 +33,21 @@ def space_of(settings):
     return CELLS._replace(actions=settings.actions)
 
 
+@partial(jax.jit, static_argnames="settings")
+def collect(key, probabilities, h, settings):
+    learner = ppo_minigrid.begin(key, settings)
+    edition = find_edition(settings.edition)
+    envs = ppo_minigrid.with_levels(learner.envs, key, probabilities, edition)
+    return learner.agent, *ppo_minigrid.collect(learner.agent, envs, key, settings, h)
+
+
 @lru_cache
-def collected(settings, tasks=(0,)):
-    """An agent, what it played, and the frames it would learn from."""
+def collected(settings, tasks=(0,), **changes):
+    """An agent, its environments, the frames it would learn from, and what it played. `changes` are
+    of numbers that nothing is compiled anew for."""
     probabilities = np.isin(np.arange(18), tasks).astype(np.float32)
-
-    @jax.jit
-    def run(key):
-        learner = ppo_minigrid.begin(key, settings)
-        h = PPOHyper.of(settings)
-        envs = ppo_minigrid.with_levels(
-            learner.envs, key, probabilities, find_edition(settings.edition)
-        )
-        envs, frames, played = ppo_minigrid.collect(learner.agent, envs, key, settings, h)
-        return learner.agent, envs, frames, played
-
-    return run(jax.random.key(0))
+    h = PPOHyper.of(replace(settings, **changes))
+    return collect(jax.random.key(0), probabilities, h, settings)
 
 
 def test_advantages_are_those_of_a_plain_loop():
@@ -482,8 +481,16 @@ def test_an_impossible_action_is_never_chosen(impossible):
     assert not np.isin(ppo.choose(logits, uniforms), impossible).any()
 
 
-@pytest.mark.parametrize("settings", [SMALL, replace(SMALL, skip=False, encoding="raw"), NO_MEMORY,
-                                      replace(NO_MEMORY, bptt=1), SMALL_PAPER])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SMALL,
+        NO_MEMORY,
+        SMALL_PAPER,
+        pytest.param(replace(SMALL, skip=False, encoding="raw"), marks=pytest.mark.slow),
+        pytest.param(replace(NO_MEMORY, bptt=1), marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_replayed_is_what_was_played(settings):
     """The memory is cut at starts of episodes and carried from segment to segment as in play."""
     settings = replace(settings, frames=320)  # longer than an episode of 288
@@ -525,9 +532,8 @@ def test_what_was_played_is_counted_by_task():
 def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run():
     @jax.jit
     def run(key):
-        h = PPOHyper.of(SMALL)
         learner = ppo_minigrid.begin(key, SMALL)
-        learner, played = ppo_minigrid.update(learner, UNLOCK, SMALL, h)
+        learner, played = ppo_minigrid.update(learner, UNLOCK, SMALL, PPOHyper.of(SMALL))
         return jax.tree.leaves((learner.agent, played))
 
     keys = jax.random.split(jax.random.key(0), 3)
@@ -540,8 +546,8 @@ def test_two_equal_runs_are_equal_to_the_bit_and_one_in_a_batch_is_that_run():
 def test_what_is_new_is_rewarded():
     """With γ = 0 an advantage is r + what novelty gives − V: against a plain loop over what was
     seen, with a set for each episode."""
-    settings = replace(SMALL, frames=320, discount=0.0, novelty=8.0, reward_scale=0.5)
-    _, envs, frames, played = collected(settings)
+    changes = {"discount": 0.0, "novelty": 8.0, "reward_scale": 0.5}
+    _, envs, frames, played = collected(replace(SMALL, frames=320), **changes)
     in_time = [
         np.swapaxes(np.asarray(x).reshape(-1, 8, 8, *x.shape[2:]), 1, 2).reshape(320, 8, -1)
         for x in (frames.observation, frames.starts, frames.advantage + frames.value)

@@ -10,9 +10,9 @@ from mastery.minigrid.tasks import NAMES
 
 @pytest.mark.parametrize("task", range(len(NAMES)), ids=NAMES)
 def test_every_step_equals_the_package(task):
-    steps, successes, differences = compare(task, steps=20_000, successes=20, seed=0)
-    assert steps >= 20_000
-    assert successes >= 20
+    steps, successes, differences = compare(task, steps=4000, successes=10, seed=0)
+    assert steps >= 4000
+    assert successes >= 10
     assert differences == 0
 
 

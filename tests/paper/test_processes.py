@@ -1,4 +1,5 @@
-"""Several jobs at the same time, each in a process of its own, by the command line."""
+"""Several jobs at the same time, each in a process of its own, by the command line. (That they are
+trained and drawn is checked in test_run.py.)"""
 
 import contextlib
 import os
@@ -11,35 +12,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from command import mastery
 
 from mastery.cli.paper import _one_by_one
 from mastery.errors import MasteryError
 from mastery.paper import processes
-from mastery.paper.curves import load
 from mastery.paper.experiments import chosen
 from mastery.rundir.results import load_results
 from mastery.rundir.store import Store
 from mastery.training.train import Trained, TrainOptions
 
-NAMES = ["addition-64", "obstructed-maze-today"]
 LONG = ["addition-128", "obstructed-maze-today"]
-
-
-def test_both_are_trained_and_drawn(tmp_path):
-    command = ["paper", *NAMES, "--scale", "0.001", "--jobs", "2", "--out", tmp_path]
-    text = mastery(*command)
-    done = [
-        "addition-64: trained 4,480 examples per run",
-        f"{NAMES[1]}: trained 10,240 frames per run",
-    ]
-    for line in (*done, "addition-64: 640 examples (14%)", f"{NAMES[1]}: 4.1k frames (20%)"):
-        assert line in text  # progress too, with the job's name
-    assert f"Page: {tmp_path / 'paper.html'}" in text
-    assert [len(load(tmp_path / "curves" / f"{name}.npz").seeds) for name in NAMES] == [1, 2]
-    again = mastery(*command)
-    assert all(line in again for line in done)
-    assert "%)" not in again  # there was nothing left to train
 
 
 @pytest.fixture

@@ -40,12 +40,27 @@ def test_a_job_scaled_down_and_again(tmp_path):
 
 
 def test_a_job_of_each_kind_scaled_down(tmp_path):
-    """The agent of 2018, our own, and an LSTM that adds, at the same time."""
-    names = ["key-corridor-2018", "obstructed-maze-today", "addition-64"]
-    mastery("paper", *names, "--scale", "0.01", "--out", tmp_path)
+    """The agent of 2018, our own, and an LSTM that adds, each in a process of its own. (Episodes of
+    BlockedUnlockPickup have the fewest steps.)"""
+    names = ["blocked-unlock-pickup-2018", "blocked-unlock-pickup-today", "addition-64"]
+    command = ["paper", *names, "--scale", "0.001", "--jobs", "2", "--out", tmp_path]
+    text = mastery(*command)
+    done = [
+        f"{names[0]}: trained 10,240 frames per run",
+        f"{names[1]}: trained 10,240 frames per run",
+        "addition-64: trained 4,480 examples per run",
+    ]
+    for line in (*done, "addition-64: 640 examples (14%)", f"{names[1]}: 8.19k frames (20%)"):
+        assert line in text  # progress too, with the job's name
+    assert f"Page: {tmp_path / 'paper.html'}" in text
     check_page(tmp_path, names)
+    runs = [len(load(tmp_path / "curves" / f"{name}.npz").seeds) for name in names]
+    assert runs == [4, 4, 1]
     drawn = {path.stem for path in (tmp_path / "figures").glob("*.svg")}
-    assert {"key-corridor-2018-mr", "obstructed-maze-today-mr", "addition"} <= drawn
+    assert {"blocked-unlock-pickup-2018-mr", "blocked-unlock-pickup-today-mr", "addition"} <= drawn
+    again = mastery(*command)
+    assert all(line in again for line in done)
+    assert "%)" not in again  # there was nothing left to train
 
 
 @pytest.mark.slow

@@ -54,9 +54,7 @@ def situations(draw):
     return curriculum, draw(recipes()), draw(histories(len(curriculum), STEPS))
 
 
-@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(situations())
-def test_numpy_and_jax_agree_with_the_oracle(situation):
+def check_against_the_oracle(situation):
     curriculum, recipe, history = situation
     n = len(curriculum)
     slow = SlowProgram(curriculum, recipe)
@@ -76,7 +74,27 @@ def test_numpy_and_jax_agree_with_the_oracle(situation):
     np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+# the same examples in every run, so that most of them are left to the slow test
+some, many = (
+    settings(max_examples=n, deadline=None, suppress_health_check=list(HealthCheck))
+    for n in (200, 2000)
+)
+
+
+@some
+@given(situations())
+def test_numpy_and_jax_agree_with_the_oracle(situation):
+    check_against_the_oracle(situation)
+
+
+@pytest.mark.slow
+@many
+@given(situations())
+def test_they_agree_in_two_thousand_situations(situation):
+    check_against_the_oracle(situation)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(curricula(sizes=(9,)), recipes(windows=(10,)), st.data())
 def test_lists_and_matrices_agree_under_jax(curriculum, recipe, data):
     history = data.draw(histories(len(curriculum)))

@@ -208,6 +208,7 @@ print("equal")
 """
 
 
+@pytest.mark.slow
 def test_cores_share_a_run_where_there_are_more_of_them():
     """Three devices, which do the third part of every minibatch and test each."""
     result = subprocess.run(

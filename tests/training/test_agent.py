@@ -16,6 +16,7 @@ from mastery.minigrid.grid import unpack
 from mastery.minigrid.planner import plan
 from mastery.minigrid.play import play
 from mastery.minigrid.vision import seen_cells
+from mastery.rundir.metrics import Evaluation
 from mastery.rundir.store import Store
 from mastery.training.job import Job
 from mastery.training.loops.minigrid import MiniGridLoop
@@ -27,15 +28,12 @@ SMALL = PPOSettings(envs=4, frames=16, batch=32, ahead=2, bptt=2)
 def directory(tmp_path_factory):
     """Three runs after one update, and what evaluations might have said of them."""
     path = tmp_path_factory.mktemp("jobs") / "job"
-    job = Job(
-        Curriculum.load("blocked-unlock-pickup"), seeds=3, settings=SMALL, chunk=1, episodes=1
-    )
+    job = Job(Curriculum.load("blocked-unlock-pickup"), seeds=3, settings=SMALL, chunk=1)
     loop = MiniGridLoop(job)
     carry, metrics = loop.advance(loop.begin())
-    evaluation = loop.evaluate(carry, 1)
-    returns = np.zeros_like(evaluation.returns)
+    returns = np.zeros((3, 2, 3))  # of runs, policies and tasks
     returns[1] = 0.3  # the second is the best
-    evaluation = evaluation._replace(returns=returns)
+    evaluation = Evaluation(returns, returns, np.full_like(returns, 100))
     with Store(path, job) as store:
         store.record(1, 1.0, metrics, evaluation, loop.save(carry))
     return path, carry
