@@ -22,9 +22,9 @@ from mastery.errors import (
     needs,
 )
 from mastery.explanation import Explanation
-from mastery.programs.catalogue import Recipe
 from mastery.programs.check import check_program
 from mastery.programs.program import Program, ProgramLike
+from mastery.programs.recipe import Recipe
 from mastery.teacher import Teacher
 
 if TYPE_CHECKING:

@@ -32,10 +32,10 @@ from mastery.errors import (
     did_you_mean,
 )
 from mastery.explanation import Explanation
-from mastery.programs.catalogue import Recipe
 from mastery.programs.check import check_distribution, check_fits, check_state
 from mastery.programs.distribution import allocate, cumulative, draw
 from mastery.programs.program import Factors, Program, ProgramLike
+from mastery.programs.recipe import Recipe
 from mastery.programs.states import leaves, rebuild, tree_map
 
 

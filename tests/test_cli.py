@@ -13,7 +13,8 @@ import pytest
 
 from mastery import Curriculum, Teacher
 from mastery.cli import split_programs
-from mastery.programs.catalogue import PROGRAMS, SETTINGS
+from mastery.programs.named import PROGRAMS
+from mastery.programs.recipe import SETTINGS
 
 
 def run(*arguments, rc=0, **options):

@@ -23,7 +23,7 @@ from mastery import (
     Task,
     Teacher,
 )
-from mastery.programs.catalogue import PROGRAMS
+from mastery.programs.named import PROGRAMS
 
 
 class Unreadable:

@@ -13,7 +13,8 @@ from mastery.checkpoint import replace_file
 from mastery.cli.arguments import CurriculumArgument, console
 from mastery.curriculum import Curriculum
 from mastery.drawing.pictures import curriculum_svg, curriculum_text
-from mastery.programs.catalogue import PARTS, PROGRAMS, SETTINGS, Recipe
+from mastery.programs.named import PROGRAMS
+from mastery.programs.recipe import PARTS, SETTINGS, Recipe
 from mastery.teacher import Teacher
 
 

@@ -25,7 +25,8 @@ from mastery.cli.arguments import CurriculumArgument, check_place, console, spli
 from mastery.curriculum import Curriculum
 from mastery.drawing.pictures import bar, sparkline
 from mastery.errors import MasteryError, did_you_mean
-from mastery.programs.catalogue import PROGRAMS, Recipe
+from mastery.programs.named import PROGRAMS
+from mastery.programs.recipe import Recipe
 from mastery.simulation.page import simulation_page, steps_text
 from mastery.simulation.simulate import Learner, Outcome, simulate
 

@@ -31,7 +31,7 @@ from mastery.drawing.axes import PALETTE, PROGRAM_COLOURS, task_colours
 from mastery.drawing.pictures import places
 from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
-from mastery.programs.catalogue import Recipe
+from mastery.programs.recipe import Recipe
 from mastery.rundir.database import (
     checkpoints,
     count,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mastery.paper.curves import Found
 from mastery.paper.experiments import CONVERTERS, ESTIMATORS, PAPER_JOBS
-from mastery.programs.catalogue import Recipe
+from mastery.programs.recipe import Recipe
 from mastery.statistics import upper_median
 
 Floats = NDArray[np.float64]

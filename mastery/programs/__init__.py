@@ -10,14 +10,15 @@ Modules, in the order data flows:
     distribution   attention → probabilities, and drawing from them
     program        the parts combined, as pure functions
     step           one time-step of teaching
-    catalogue      programs by name, and their settings: Recipe
-    named          one function per named program: mr(), gprop_linreg(), …
+    named          the table of programs by name
+    recipe         a program's parts and settings as text and data: Recipe
+    functions      one function per named program: mr(), gprop_linreg(), …
     side_by_side   several programs in one `jax.vmap`
     check          check_program, for your own programs
     states         a program's state as a tree of arrays
 """
 
-from mastery.programs.named import (
+from mastery.programs.functions import (
     boltzmann_window,
     competence,
     exp3s,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
 from mastery.errors import ProgramError
-from mastery.programs.catalogue import Recipe
 from mastery.programs.program import Program, ProgramLike
+from mastery.programs.recipe import Recipe
 from mastery.programs.states import leaves, rebuild, tree_map
 
 

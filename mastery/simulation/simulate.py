@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, check_whole
-from mastery.programs.catalogue import Recipe
 from mastery.programs.check import check_fits
 from mastery.programs.distribution import cumulative, draw
 from mastery.programs.program import ProgramLike
+from mastery.programs.recipe import Recipe
 from mastery.programs.step import mean_returns, teaching_step
 from mastery.statistics import median_time
 

@@ -15,7 +15,7 @@ from mastery.learners.addition import ADDITION
 from mastery.learners.ppo import PPO
 from mastery.learners.settings import LearnerKind
 from mastery.minigrid.tasks import NAMES, task_id
-from mastery.programs.catalogue import Recipe
+from mastery.programs.recipe import Recipe
 from mastery.rundir.database import open_database, read_description
 
 # by the kind of environments

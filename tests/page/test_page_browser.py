@@ -28,7 +28,7 @@ from mastery.page.server import Server
 from mastery.paper.interactive import write_interactive
 from mastery.paper.page import DATA, read_shipped
 from mastery.programs.attention import View
-from mastery.programs.catalogue import Recipe
+from mastery.programs.recipe import Recipe
 from mastery.rundir.store import Store
 from mastery.statistics import (
     first_time,

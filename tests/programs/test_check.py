@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mastery import Curriculum, ProgramError, Recipe, check_program
-from mastery.programs.catalogue import PROGRAMS
+from mastery.programs.named import PROGRAMS
 
 CURRICULUM = Curriculum.load("obstructed-maze")
 

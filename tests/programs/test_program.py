@@ -13,8 +13,8 @@ from oracle import SlowProgram
 from strategies import curricula, histories, recipes
 
 from mastery import Curriculum, Program, ProgramError, Recipe, Task, Teacher
-from mastery.programs.catalogue import PROGRAMS
 from mastery.programs.graph import make_graph
+from mastery.programs.named import PROGRAMS
 
 STEPS = 40
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mastery import Curriculum, Recipe
-from mastery.programs.catalogue import PROGRAMS
+from mastery.programs.named import PROGRAMS
 from mastery.programs.side_by_side import Switch, stack
 
 CURRICULUM = Curriculum.load("obstructed-maze")

@@ -23,7 +23,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from mastery.programs.catalogue import Recipe
+from mastery.programs.recipe import Recipe
 from mastery.programs.side_by_side import Switch, stack
 from mastery.programs.step import mean_returns, teaching_step
 from mastery.random_numbers import uniform

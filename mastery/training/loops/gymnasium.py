@@ -27,7 +27,7 @@ from mastery.learners import ppo
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, PPOHyper, PPOSettings, Trajectory
 from mastery.minigrid.editions import TODAY
-from mastery.programs.catalogue import Recipe
+from mastery.programs.recipe import Recipe
 from mastery.programs.side_by_side import Switch, stack
 from mastery.programs.states import tree_map
 from mastery.programs.step import mean_returns, teaching_step

@@ -3,7 +3,8 @@
 import pytest
 
 from mastery import Curriculum, ProgramError, Recipe
-from mastery.programs.catalogue import PARTS, PROGRAMS, SETTINGS
+from mastery.programs.named import PROGRAMS
+from mastery.programs.recipe import PARTS, SETTINGS
 
 
 def test_the_named_programs_have_the_papers_defaults():

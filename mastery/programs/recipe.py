@@ -1,4 +1,4 @@
-"""Programs by name: their parts, and their settings with the paper's defaults.
+"""What a program is made of: its parts, and their settings with the paper's defaults.
 
 The command line and `Teacher` read a program with `Recipe.parse("mr:delta=0.8,window=20")`;
 `Recipe.build` makes the program for a curriculum.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from mastery.errors import ProgramError, did_you_mean
 from mastery.programs.attention import Constant, Exp3S, LearningProgress, MasteringRate, Sequential
 from mastery.programs.distribution import Amax, Boltzmann, Prop
 from mastery.programs.graph import make_graph
+from mastery.programs.named import PROGRAMS
 from mastery.programs.program import Program
 from mastery.programs.progress import Change, Competence, Naive, Online, Sampling, Window
 
@@ -133,36 +134,6 @@ PARTS: dict[str, dict[str, Part]] = {
             lambda c, **s: Boltzmann(**s), {"temperature": 4e-4}, "softmax of attention / τ"
         ),
     },
-}
-
-
-@dataclass(frozen=True)
-class Named:
-    """The parts of a named program."""
-
-    progress: str
-    attention: str
-    distribution: str
-    what: str
-    settings: Mapping[str, float] = field(default_factory=dict)  # override the parts' defaults
-
-
-PROGRAMS = {
-    "mr": Named("linreg", "mastering-rate", "prop", "the mastering-rate algorithm"),
-    "gprop-linreg": Named("linreg", "learning-progress", "gprop", "the paper's Teacher-Student"),
-    "gamax-linreg": Named(
-        "linreg", "learning-progress", "gamax", "Teacher-Student, simpler Window"
-    ),
-    "gamax-window": Named("window", "learning-progress", "gamax", "Window of Teacher-Student"),
-    "gamax-online": Named("online", "learning-progress", "gamax", "Online of Teacher-Student"),
-    "naive": Named("naive", "learning-progress", "gamax", "Naive of Teacher-Student"),
-    "sampling": Named("sampling", "learning-progress", "amax", "Sampling of Teacher-Student"),
-    "boltzmann-window": Named("window", "learning-progress", "boltzmann", "Window with Boltzmann"),
-    "exp3s": Named("change", "exp3s", "gprop", "Graves et al. 2017", {"epsilon": 0.05}),
-    "competence": Named("competence", "learning-progress", "prop", "Fournier et al. 2018"),
-    "uniform": Named("linreg", "uniform", "prop", "baseline: all tasks equally likely"),
-    "target": Named("linreg", "target", "prop", "baseline: tasks without successors"),
-    "sequential": Named("linreg", "sequential", "prop", "baseline: level by level"),
 }
 
 

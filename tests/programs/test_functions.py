@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from mastery import Curriculum, ProgramError, Recipe, Teacher, programs
-from mastery.programs.catalogue import PROGRAMS
+from mastery.programs.named import PROGRAMS
 
 
 def test_there_is_a_function_for_each_named_program():
