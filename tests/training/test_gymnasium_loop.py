@@ -456,13 +456,13 @@ def task_of(**settings):
 @pytest.mark.parametrize(
     ("tasks", "text"),
     [
-        (task_of(), "task 'a' does not say its environment; write an id"),
-        (task_of(env=3), "task 'a' does not say its environment"),
+        (task_of(), "task 'a' names no environment; add a Gymnasium id"),
+        (task_of(env=3), "task 'a' names no environment"),
         (task_of(env="CartPol-v1"), r"there is no 'CartPol-v1' \(.*Did you mean: `CartPole`"),
         (task_of(env="CartPole-v7"), r"there is no 'CartPole-v7' \(.*`v1`"),
         (task_of(env="nowhere:A-v0"), "No module named 'nowhere'.*write package:Id-v0"),
         (task_of(env="MiniGrid-Nope-v0"), "pip install minigrid"),
-        (task_of(env="a b"), "'a b' cannot be made: Error: Malformed"),
+        (task_of(env="a b"), "cannot make 'a b': Error: Malformed"),
         (task_of(env="CartPole-v1", kwargs=[1]), r"task 'a': kwargs is \[1\]; it must be a table"),
         (
             task_of(env="CartPole-v1", kwargs={"foo": 3}),
