@@ -19,7 +19,7 @@ def resolve_tasks(tasks: str | Iterable[str] | Curriculum) -> tuple[tuple[str, .
         missing = [name for name in tasks.names if "env" not in tasks[name].settings]
         if missing:
             raise MasteryError(
-                f"task {missing[0]!r} of the curriculum does not say which environment it is: "
+                f"task {missing[0]!r} of the curriculum has no environment: "
                 'give it settings = { env = "MiniGrid-…" }'
             )
         names = tuple(tasks.names)

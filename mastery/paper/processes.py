@@ -125,7 +125,9 @@ def _next(events: Any, running: dict[str, Any]) -> tuple[str, Any]:
     for name, process in running.items():
         if not process.is_alive() and events.empty():
             code = process.exitcode
-            return name, Died(f"its process ended with exit code {code}; the same command goes on")
+            return name, Died(
+                f"its process ended with exit code {code}; run the same command to resume"
+            )
     return "", None
 
 

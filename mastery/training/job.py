@@ -222,7 +222,7 @@ def _environments(curriculum: Curriculum) -> str:
         env = curriculum.settings.get(name, {}).get("env")
         if env is None:
             raise MasteryError(
-                f"task {name!r} of {curriculum.name!r} does not say its environment; write "
+                f"task {name!r} of {curriculum.name!r} has no environment; write "
                 'settings = { env = "MiniGrid-Unlock-v0" }, or any other id of Gymnasium; or '
                 "settings = { digits = 3 } in every task, for addition"
             )

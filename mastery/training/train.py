@@ -158,8 +158,8 @@ def _check_place(store: Store, job: Job, elsewhere: bool) -> None:
     if other and not elsewhere:
         differ = ", ".join(f"{name} {before.get(name)!r}, here {here[name]!r}" for name in other)
         raise MasteryError(
-            f"{store.directory} was trained elsewhere: {differ}; it would not go on bit for bit. "
-            "Go back there, or give --elsewhere to go on all the same"
+            f"{store.directory} was trained elsewhere: {differ}; digits may differ after resuming. "
+            "Resume it there, or allow this with --elsewhere"
         )
     now = versions()
     changed = [
@@ -230,7 +230,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             except CheckpointError as error:
                 where = shlex.quote(str(store.directory))
                 raise CheckpointError(
-                    f"{error}. Go on with: mastery train --resume {where}"
+                    f"{error}. Resume with: mastery train --resume {where}"
                 ) from None
             if keep:
                 saved = time.monotonic()

@@ -111,7 +111,7 @@ def test_what_ends_early_is_saved_and_goes_on(tmp_path):
         out, err = process.communicate(timeout=120)
         assert process.returncode == 130, err
         assert "Traceback" not in err
-        assert "its process ended with exit code -9; the same command goes on" in err
+        assert "its process ended with exit code -9; run the same command to resume" in err
         assert out.count("stopped; run the same command again to resume") == 1
         assert err.count("stopping after this chunk") == 1
     saved = [points(tmp_path / name) for name in LONG]

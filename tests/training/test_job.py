@@ -113,7 +113,7 @@ def test_what_makes_no_sense_is_refused(given, message):
 
 
 def test_tasks_must_say_their_environment_each_its_own():
-    with pytest.raises(MasteryError, match="task 'a' of 'curriculum' does not say its environment"):
+    with pytest.raises(MasteryError, match="task 'a' of 'curriculum' has no environment"):
         Job(Curriculum([Task("a", 0, 1)]))
     twice = Curriculum(
         [Task(name, 0, 1, settings={"env": "MiniGrid-Unlock-v0"}) for name in ("a", "b")]

@@ -226,7 +226,7 @@ def test_a_full_disk_loses_nothing(environment, uninterrupted, half):
     message = run(environment, "train", "--resume", half, rc=2, prefix=limit)
     assert "cannot write" in message
     assert "File too large" in message
-    assert "Go on with" in message
+    assert "Resume with" in message
     assert everything(half)[2] == before[2]
     run(environment, "train", "--resume", half)
     assert everything(half) == uninterrupted[1]

@@ -88,7 +88,7 @@ class GymnasiumLoop:
         if self.tasks.space.kind == "cells" and job.settings.edition != TODAY.name:
             raise MasteryError(
                 f"edition is {job.settings.edition!r}, and environments of Gymnasium are MiniGrid "
-                f"{TODAY.name}: set edition={TODAY.name}, or leave out --environments gymnasium"
+                f"{TODAY.name}: set edition={TODAY.name}, or drop --environments gymnasium"
             )
         frames = job.chunk * job.settings.frames
         for name, limit in zip(self.tasks.names, self.tasks.limits, strict=True):

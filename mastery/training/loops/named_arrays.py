@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mastery.errors import CheckpointError
 
 _UNFIT = (
-    "the checkpoint does not fit this job; another version of mastery may have written it: go on "
-    "with that one, or train anew"
+    "the checkpoint does not fit this job; another version of mastery may have written it: resume "
+    "with that version, or start a new job"
 )
 
 
