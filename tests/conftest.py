@@ -25,9 +25,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 import jax  # noqa: E402  (it reads what is set above)
 
-# with less care still in this process: those that the tests start run for longer
-jax.config.update("jax_disable_most_optimizations", True)
-
 # the files that take longest begin first, so that no worker is left alone with one at the end
 _LONGEST = (
     "test_survival.py",
@@ -51,6 +48,13 @@ _LONGEST = (
     "test_encoders.py",
     "test_processes.py",
 )
+
+
+def pytest_configure(config):
+    """With less care still in this process: those that the tests start run for longer, and so do
+    the slow tests."""
+    if config.option.markexpr != "slow":
+        jax.config.update("jax_disable_most_optimizations", True)
 
 
 def pytest_collection_modifyitems(items):
