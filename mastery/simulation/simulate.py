@@ -308,7 +308,7 @@ class _Luck:
     def __init__(self, program: Any, n: int, episodes: int, seed: int) -> None:
         self.learner, self.program = (np.random.default_rng([seed, i]) for i in (0, 1))
         self.shape, self.n = (2, episodes), n
-        self.needs_noise = getattr(program, "random", True)
+        self.needs_noise = getattr(program, "uses_noise", True)
 
     def noise(self, *shape: int) -> NDArray[np.float32]:
         return self.program.random((*shape, 3, self.n), np.float32)
