@@ -4,6 +4,7 @@ that takes longer here than what it is compiled for; and several workers do not 
 with threads of their own."""
 
 import os
+import signal
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,6 +12,11 @@ from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, print_blob=True)
 settings.load_profile("repeatable")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in a shell's background
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # the processes of the tests inherit it
 
 _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
