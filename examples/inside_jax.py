@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 import mastery
+from mastery.programs.evidence import Evidence
 from mastery.programs.distribution import cumulative, draw
 
 curriculum = mastery.Curriculum.load("key-corridor")
@@ -25,7 +26,7 @@ def run(program, key):
         practice = (tasks[:, None] == jnp.arange(n)).sum(axis=0)
         skill = 1 - (1 - skill) * 0.998**practice
         noise = jax.random.uniform(noise, (3, n))
-        state = program.observe(state, 0.5 * skill, practice > 0, noise)
+        state = program.observe(state, Evidence.single(0.5 * skill, practice > 0), noise)
         return (state, skill), program.distribution(state)
 
     start, loop = jax.random.split(key)

@@ -21,8 +21,8 @@ from mastery.errors import (
     ReturnsError,
     needs,
 )
-from mastery.explanation import Explanation
 from mastery.programs.check import check_program
+from mastery.programs.explanation import Explanation
 from mastery.programs.program import Program, ProgramLike
 from mastery.programs.recipe import Recipe
 from mastery.teacher import Teacher

@@ -9,34 +9,34 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-import math
 import os
 import threading
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery import checkpoint
+from mastery import checkpoint, forks
 from mastery.curriculum import Curriculum
-from mastery.curriculum.task import LARGEST
 from mastery.errors import (
     CheckpointError,
     MasteryError,
+    MasteryWarning,
     ProgramError,
-    ReturnsError,
     check_whole,
-    did_you_mean,
 )
-from mastery.explanation import Explanation
 from mastery.programs.check import check_distribution, check_fits, check_state
 from mastery.programs.distribution import allocate, cumulative, draw
-from mastery.programs.program import Factors, Program, ProgramLike
+from mastery.programs.evidence import Evidence
+from mastery.programs.explanation import Explanation
+from mastery.programs.program import Factors, Program, ProgramLike, Snapshot
 from mastery.programs.recipe import Recipe
-from mastery.programs.states import leaves, rebuild, tree_map
+from mastery.programs.returns import ReturnsReader, Step
+from mastery.programs.states import complete, leaves, rebuild, tree_map
 
 
 class Teacher:
@@ -53,6 +53,9 @@ class Teacher:
     Raises:
         MasteryError: If an argument is of the wrong type.
         ProgramError: If the program does not exist or does not fit the curriculum.
+
+    Warns:
+        MasteryWarning: If the program follows an order and the curriculum has none.
 
     Example:
         >>> teacher = Teacher(Curriculum.load("key-corridor"), "mr", seed=0)
@@ -81,16 +84,23 @@ class Teacher:
             program.build(curriculum) if isinstance(program, Recipe) else program
         )
         check_fits(self.program, curriculum)
+        if self.recipe and (text := self.recipe.without_order(curriculum)):
+            warnings.warn(text, MasteryWarning, stacklevel=2)
         if isinstance(self.program, Program):  # its arrays may be JAX's
             self.program = tree_map(lambda x: x if np.isscalar(x) else np.asarray(x), self.program)
         self.per_episode = bool(per_episode)
         self._process = os.getpid()  # a copy in another process is a different teacher
         self._lock = threading.RLock()
+        self._reader = ReturnsReader(curriculum)
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._time_step = 0
         self._no_noise = np.broadcast_to(0.0, (3, len(curriculum)))
         self._state: Any = tree_map(np.array, self.program.init(self._noise()))
         check_state(self._state)
+        own = not isinstance(self.program, Program)  # it may not measure mastery itself
+        self._meter = Recipe.parse("uniform").build(curriculum) if own else None
+        self._metered: Any = self._meter.init(np.array(self._no_noise)) if self._meter else ()
+        forks.protect(self)
         self._distribution: NDArray[np.float64] | None = None
         self._cumulative: NDArray[np.float64] | None = None
 
@@ -138,23 +148,25 @@ class Teacher:
             numbers = allocate(self._sums(), n, self._random.random())
         return Counter({self.curriculum.names[i]: int(numbers[i]) for i in np.flatnonzero(numbers)})
 
-    def update(self, returns: Mapping[str, Any]) -> None:
-        """Record the returns of one time-step.
+    def update(self, returns: Mapping[str, Any], *, cost: Mapping[str, Any] | None = None) -> None:
+        """Record the returns of one time-step, all of them or, if anything fails, none.
 
         Args:
             returns: `{task: return}` or `{task: [return, …]}`; a list counts as its mean, unless
                 `per_episode` is set. Omit tasks without a return.
+            cost: What the returns cost, in frames, tokens or seconds: `{task: cost}`, one number
+                for all returns of the task, or `{task: [cost, …]}`, one for each. By default each
+                costs 1. Programs with `by_cost=1` share it evenly.
 
         Raises:
-            ReturnsError: If a task is unknown or a return is not a usable number. The teacher is
-                unchanged.
+            ReturnsError: If a task is unknown, or a return or a cost is not a usable number. The
+                teacher is unchanged.
+
+        Warns:
+            MasteryWarning: Once, if a return is far outside its task's bounds.
         """
-        rows, values = self._checked(returns)
         with self._lock:
-            if self.per_episode:
-                self._steps([([row], [value]) for row, value in zip(rows, values, strict=True)])
-            else:
-                self._steps([(rows, values)])
+            self._steps(self._reader.read(returns, cost, self.per_episode))
 
     @property
     def probabilities(self) -> dict[str, float]:
@@ -199,7 +211,7 @@ class Teacher:
                 "per_episode": self.per_episode,
                 "time_step": self._time_step,
                 "random": self._random.bit_generator.state,
-                "state": {path: np.array(leaf) for path, leaf in leaves(self._state)},
+                "state": {path: np.array(leaf) for path, leaf in leaves(self._saved())},
             }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -227,7 +239,7 @@ class Teacher:
                 f"{self.curriculum.name!r}"
             )
         for what, mine in (("program", self._program_text()), ("per_episode", self.per_episode)):
-            if state[what] != mine:
+            if not _same(state[what], mine):
                 raise CheckpointError(
                     f"the state has {what} {_short(state[what])}, but this teacher has "
                     f"{_short(mine)}; make the teacher with the same {what}"
@@ -235,13 +247,15 @@ class Teacher:
         random = np.random.PCG64()
         with self._lock:
             try:
-                restored = rebuild(self._state, state["state"])
+                restored = rebuild(self._saved(), complete(state["state"], self._saved()))
                 random.state = state["random"]
                 time_step = int(state["time_step"])
             except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 raise CheckpointError(
                     f"the state does not match this teacher: {error.args[0]}"
                 ) from None
+            if self._meter:
+                restored, self._metered = restored["own"], restored["meter"]
             self._state, self._time_step = restored, time_step
             self._random = np.random.Generator(random)
             self._distribution = self._cumulative = None
@@ -305,6 +319,7 @@ class Teacher:
         """Everything but the lock, for copying and pickling."""
         with self._lock:
             state = {**self.__dict__, "_state": tree_map(np.array, self._state)}
+            state["_metered"] = tree_map(np.array, self._metered)
             state["_random"] = copy.deepcopy(self._random)
             state["_distribution"] = state["_cumulative"] = None
             del state["_lock"], state["_no_noise"]
@@ -314,67 +329,53 @@ class Teacher:
         self.__dict__.update(state)
         self._lock = threading.RLock()
         self._no_noise = np.broadcast_to(0.0, (3, len(self.curriculum)))
+        forks.protect(self)
 
-    def _checked(self, returns: Mapping[str, Any]) -> tuple[list[int], list[float]]:
-        """Check the returns and return task positions and values. Changes nothing."""
-        if not isinstance(returns, Mapping):
-            raise ReturnsError(f"update takes {{task: return}}, not {returns!r}")
-        rows: list[int] = []
-        values: list[float] = []
-        for name, given in returns.items():
-            row = self.curriculum.positions.get(name)
-            if row is None:
-                hint = did_you_mean(str(name), self.curriculum.positions)
-                raise ReturnsError(f"there is no task {name!r}{hint}")
-            several = [given] if type(given) is float else _numbers(name, given)
-            for value in several:
-                if not -LARGEST <= value <= LARGEST:
-                    raise ReturnsError(
-                        f"task {name!r}: a return is {value}; it must be within ±{LARGEST:g}"
-                    )
-            if self.per_episode:
-                rows += [row] * len(several)
-                values += several
-            elif several:
-                rows.append(row)
-                values.append(math.fsum(several) / len(several))
-        return rows, values
+    def _saved(self) -> Any:
+        """The state to save: with that of the meter, if there is one."""
+        return {"own": self._state, "meter": self._metered} if self._meter else self._state
 
-    def _steps(self, steps: list[tuple[list[int], list[float]]]) -> None:
-        """Observe several time-steps, each given as task positions and returns."""
-        if isinstance(self.program, Program):
-            for rows, values in steps:
-                self._step(rows, values)
-            return
-        before = self._state, self._time_step, self._random.bit_generator.state
+    def _steps(self, steps: list[Step]) -> None:
+        """Observe several time-steps, all of them or, if anything fails, none."""
+        before = self._state, self._time_step, self._metered
+        random = self._random.bit_generator.state if self._uses_noise else None
+        journal: list[Snapshot] = []
         try:
-            for rows, values in steps:
-                self._step(rows, values)
-                check_state(self._state)
-        except BaseException:  # a custom program may fail: restore the state
-            self._state, self._time_step, self._random.bit_generator.state = before
+            for tasks, evidence in steps:
+                self._step(tasks, evidence, journal)
+        except BaseException:  # an interrupt, or an error in your own program
+            if isinstance(self.program, Program):
+                self.program.undo(before[0], journal)
+            elif self._meter:
+                self._meter.undo(before[2], journal)
+            self._state, self._time_step, self._metered = before
+            if random:
+                self._random.bit_generator.state = random
             self._distribution = self._cumulative = None
             raise
 
-    def _step(self, rows: list[int], values: list[float]) -> None:
+    def _step(self, tasks: Any, evidence: Evidence, journal: list[Snapshot]) -> None:
         state, noise = self._state, self._noise()
-        if not isinstance(self.program, Program):
-            dense = np.zeros(len(self.curriculum))
-            dense[rows] = values
-            seen = np.zeros(len(self.curriculum), bool)
-            seen[rows] = True
-            self._state = self.program.observe(state, dense, seen, noise)
-        elif len(rows) == 1:
-            self._state = self.program.observe_in_place(state, rows[0], values[0], noise)
+        if isinstance(self.program, Program):
+            state = self.program.observe_in_place(state, tasks, evidence, noise, journal)
         else:
-            self._state = self.program.observe_in_place(
-                state, np.array(rows, np.int64), np.array(values), noise
+            every = evidence.spread_out(tasks, np.zeros(len(self.curriculum)))
+            state = self.program.observe(state, every, noise)
+            check_state(state)
+        if self._meter:
+            self._metered = self._meter.observe_in_place(
+                self._metered, tasks, evidence, self._no_noise, journal
             )
+        self._state = state
         self._time_step += 1
         self._distribution = self._cumulative = None
 
+    @property
+    def _uses_noise(self) -> bool:
+        return not isinstance(self.program, Program) or self.program.uses_noise
+
     def _noise(self) -> NDArray[np.float64]:
-        if isinstance(self.program, Program) and not self.program.uses_noise:
+        if not self._uses_noise:
             return self._no_noise
         return self._random.random((3, len(self.curriculum)))
 
@@ -392,8 +393,11 @@ class Teacher:
         with self._lock:
             if isinstance(self.program, Program):
                 return self.program.factors(self._state)
+            assert self._meter
             unknown = np.full(len(self.curriculum), np.nan)
-            return Factors(unknown, unknown, unknown, unknown, unknown, self.distribution)
+            return self._meter.factors(self._metered)._replace(
+                attention=unknown, redistributed=unknown, probability=self.distribution
+            )
 
     def _program_text(self) -> str:
         if self.recipe:
@@ -401,6 +405,15 @@ class Teacher:
         kind = type(self.program).__qualname__
         which = f" {_digest(self.program)}" if isinstance(self.program, Program) else ""
         return f"own {kind}{which}"
+
+
+def _same(saved: Any, mine: Any) -> bool:
+    """Whether a saved setting is this teacher's; a program's text may say less than it does now."""
+    if saved == mine:
+        return True
+    with contextlib.suppress(MasteryError):
+        return Recipe.parse(saved) == Recipe.parse(mine)
+    return False
 
 
 def _short(value: Any) -> str:
@@ -417,18 +430,3 @@ def _digest(program: Program) -> str:
         digest.update(path.encode() + np.asarray(leaf).tobytes())
     parts = (program.progress, program.attention, program.converter)
     return "-".join(type(part).__name__ for part in parts) + f"-{digest.hexdigest()[:16]}"
-
-
-def _numbers(name: str, given: Any) -> Sequence[float]:
-    """One or several returns of a task as floats."""
-    try:
-        array = np.asarray(given)
-        if array.size == 0:
-            array = array.astype(np.float64)
-        if array.dtype.kind not in "biuf" or array.ndim > 1:
-            raise TypeError
-    except Exception:  # foreign objects may raise anything when converted
-        raise ReturnsError(
-            f"task {name!r}: a return must be a number or a list of numbers, not {given!r:.60}"
-        ) from None
-    return array.reshape(-1).astype(np.float64).tolist()

@@ -9,10 +9,9 @@ import mastery
 ROOT = Path(mastery.__file__).parent
 # from the ground up; rooms of a row do not import each other
 LAYERS = [
-    {"errors", "random_numbers", "statistics"},
+    {"errors", "forks", "random_numbers", "statistics"},
     {"checkpoint", "curriculum"},
     {"programs"},
-    {"explanation"},
     {"teacher"},
     {"simulation", "drawing", "rundir", "minigrid"},
     {"learners"},

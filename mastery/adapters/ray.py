@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from mastery.adapters.durable import DurableTeacher, Update
 from mastery.errors import MasteryError, needs
-from mastery.explanation import Explanation
 from mastery.programs.distribution import cumulative, draw
+from mastery.programs.explanation import Explanation
 from mastery.programs.program import ProgramLike
 from mastery.teacher import Teacher
 
@@ -232,7 +232,7 @@ class RemoteTeacher:
             ReturnsError: If a return or a task is invalid. Nothing is queued.
         """
         self._connect()
-        self._teacher._checked(returns)
+        self._teacher._reader.read(returns, None, per_episode=False)
         if returns:
             self._waiting.append({k: np.atleast_1d(v).tolist() for k, v in returns.items()})
         self._pump()

@@ -56,6 +56,7 @@ class Totals(NamedTuple):
 
     episodes: Array  # episodes that ended
     returns: Array  # sum of returns
+    squares: Array  # sum of their squares
     frames: Array
 
 
@@ -100,9 +101,11 @@ def collect(
     new = jnp.concatenate([new[1:], after[None]])  # a frame's action leads to the next frame's view
     trajectory = Trajectory(*(*seen, new, memory))
     which = task[..., None] == jnp.arange(len(TASKS))
+    rewards = jnp.where(which, trajectory.reward[..., None], 0.0)
     totals = Totals(
         episodes=(which & trajectory.ended[..., None]).sum((0, 1)),
-        returns=jnp.where(which, trajectory.reward[..., None], 0.0).sum((0, 1)),
+        returns=rewards.sum((0, 1)),
+        squares=(rewards * rewards).sum((0, 1)),  # an episode has its only reward at its end
         frames=which.sum((0, 1)),
     )
     return envs, segments(trajectory, last, settings, h), totals

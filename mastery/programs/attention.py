@@ -3,23 +3,34 @@
 Attention is a non-negative number for each task. Each kind of attention is a NamedTuple of
 hyper-parameters with pure functions over arrays:
 
-    init(like)                     -> memory (often empty); `like` is an (N,) array of zeros
+    init(like, slots)              -> memory (often empty); `like` is an (N,) array of zeros, and
+                                      `slots` the number of time-steps that a ring may hold
     attend(memory, view)           -> attention of each task
     advance(memory, view, learned) -> memory after a time-step, for kinds that learn
 
-Equations 1, 2 and 3 of the paper are those of `MasteringRate`.
+Equations 1, 2 and 3 of the paper are those of `MasteringRate`. The kinds of other papers are in
+`rules`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mastery.programs.evidence import Evidence
 from mastery.programs.graph import Dense, Graph, Layered, put
 
 Array = Any  # a NumPy or a JAX array
+
+
+class Attention(Protocol):
+    """The interface of all kinds; those that learn from a time-step also have `advance`."""
+
+    def init(self, like: Array, slots: int) -> Any: ...
+
+    def attend(self, memory: Any, view: View) -> Array: ...
 
 
 class View(NamedTuple):
@@ -28,6 +39,30 @@ class View(NamedTuple):
     mastery: Array  # (N,): M_c
     progress: Array  # (N,): β_c
     graph: Graph
+    uniforms: Array  # (N,) uniforms of this time-step, if the program uses noise
+
+
+class TimeStep(NamedTuple):
+    """The further inputs of `advance`: what happened in a time-step."""
+
+    t: Array  # () int32: the time-step
+    evidence: Evidence
+    rate: Array  # (N,): the mean return between the given bounds, in [0, 1]; 0 where not seen
+    deviation: Array  # (N,): the standard deviation of the returns, relative to these bounds
+    probabilities: Array  # (N,): the distribution the tasks were drawn from
+    count: Array  # (N,) int32: the number of time-steps in which the task was seen, with this one
+    window: Array  # () int: K
+    gains: Array  # (K, N) or (N,): the estimator's memory; with `change` the last changes
+
+    @property
+    def advantage(self) -> Array:
+        """(N,): the mean |advantage| of a group of n returns, as GRPO normalises them.
+
+        Of returns that succeed or fail this is exactly 2 σ √((n − 1) / n).
+        """
+        n = self.evidence.count
+        xp = self.rate.__array_namespace__()
+        return 2 * self.deviation * xp.sqrt(xp.maximum(n - 1, 0) / xp.maximum(n, 1))
 
 
 def mastering_rate(mean: Array, minimum: Array, maximum: Array) -> Array:
@@ -46,7 +81,7 @@ class MasteringRate(NamedTuple):
     successors: Array = 1.0  # 0 disables the third factor
     solution: Array | tuple[()] = ()  # (N, N): equations 2 and 3 as one matrix, for a dense graph
 
-    def init(self, like: Array) -> tuple[()]:
+    def init(self, like: Array, slots: int) -> tuple[()]:
         return ()
 
     def attend(self, memory: tuple[()], view: View) -> Array:
@@ -54,8 +89,8 @@ class MasteringRate(NamedTuple):
 
         with β̂_c = β_c / max_c' |β_c'|, or 0 if that maximum is 0.
         """
-        mastery, beta, graph = view
-        beta = abs(beta)
+        mastery, graph = view.mastery, view.graph
+        beta = abs(view.progress)
         largest = beta.max()
         beta_hat = beta / (largest + (largest == 0))
         m_anc, m_succ = graph.anc_succ(mastery)
@@ -114,15 +149,22 @@ def _solution(graph: Dense, gamma_pred: float, gamma_succ: float) -> NDArray[np.
 
 
 class LearningProgress(NamedTuple):
-    """a_c = |β_c|^exponent. Teacher-Student uses exponent 1 (section 2.2)."""
+    """a_c = |β_c|^exponent. Teacher-Student uses exponent 1 (section 2.2).
+
+    With another exponent, |β_c| is first divided by the largest, so that float32 can hold it.
+    """
 
     exponent: Array
 
-    def init(self, like: Array) -> tuple[()]:
+    def init(self, like: Array, slots: int) -> tuple[()]:
         return ()
 
     def attend(self, memory: tuple[()], view: View) -> Array:
-        return abs(view.progress) ** self.exponent
+        beta = abs(view.progress)
+        xp = beta.__array_namespace__()
+        largest = beta.max()
+        power = (beta / (largest + (largest == 0))) ** self.exponent
+        return xp.where(self.exponent == 1, beta, power)
 
 
 class Exp3S(NamedTuple):
@@ -139,7 +181,7 @@ class Exp3S(NamedTuple):
 
     eta: Array
 
-    def init(self, like: Array) -> Array:
+    def init(self, like: Array, slots: int) -> Array:
         return like
 
     def attend(self, w: Array, view: View) -> Array:
@@ -148,8 +190,9 @@ class Exp3S(NamedTuple):
 
     def advance(self, w: Array, view: View, learned: TimeStep) -> Array:
         xp = w.__array_namespace__()
-        t, seen, probabilities, gains, n = learned
-        low, high = _percentiles(gains, n, 0.2, 0.8)
+        t, probabilities, seen = learned.t, learned.probabilities, learned.evidence.seen
+        n = xp.minimum(learned.count - 1, learned.window)
+        low, high = _percentiles(learned.gains, n, 0.2, 0.8)
         gain = view.progress
         inside = 2 * (gain - low) / xp.where(high > low, high - low, 1.0) - 1
         r = xp.where(high > low, xp.minimum(xp.maximum(inside, -1.0), 1.0), xp.sign(gain - low))
@@ -165,22 +208,12 @@ class Exp3S(NamedTuple):
         return top + xp.log(xp.maximum(mixed, xp.finfo(w.dtype).tiny))
 
 
-class TimeStep(NamedTuple):
-    """The further inputs of `advance`: what happened in a time-step."""
-
-    t: Array  # () int32: the time-step
-    seen: Array  # (N,) bool: the tasks with a return
-    probabilities: Array  # (N,): the distribution the tasks were drawn from
-    gains: Array  # (K, N) float: the last changes of each task's return
-    n: Array  # (N,) int32: the number of gains of each task
-
-
 class Constant(NamedTuple):
     """Constant attention: `uniform`, and `target` (the tasks without successors)."""
 
     weights: Array  # (N,)
 
-    def init(self, like: Array) -> tuple[()]:
+    def init(self, like: Array, slots: int) -> tuple[()]:
         return ()
 
     def attend(self, memory: tuple[()], view: View) -> Array:
@@ -196,7 +229,7 @@ class Sequential(NamedTuple):
     threshold: Array
     level: Array  # (N,) int32: the level of each task
 
-    def init(self, like: Array) -> Array:
+    def init(self, like: Array, slots: int) -> Array:
         xp = like.__array_namespace__()
         return xp.zeros_like(like[0], dtype=xp.int32)
 
@@ -207,10 +240,6 @@ class Sequential(NamedTuple):
         xp = view.mastery.__array_namespace__()
         mastered = (self.level != current) | (view.mastery >= self.threshold)
         return xp.minimum(current + mastered.all(), self.level.max()).astype(current.dtype)
-
-
-Attention = MasteringRate | LearningProgress | Exp3S | Constant | Sequential
-LEARNING = (Exp3S, Sequential)  # the kinds that have `advance`
 
 
 def _percentiles(gains: Array, n: Array, *shares: float) -> list[Array]:

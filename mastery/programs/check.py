@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
 from mastery.errors import ProgramError
+from mastery.programs.evidence import Evidence
 from mastery.programs.program import Program, ProgramLike
 from mastery.programs.recipe import Recipe
 from mastery.programs.states import leaves, rebuild, tree_map
@@ -82,7 +83,7 @@ def check_program(
     return done
 
 
-Tape = list[tuple[Any, Any, Any]]  # returns, seen and noise of each time-step; [0] is for init
+Tape = list[tuple[Evidence, Any]]  # evidence and noise of each time-step; [0] is for init
 
 
 def _tape(curriculum: Curriculum, steps: int, random: np.random.Generator) -> Tape:
@@ -96,12 +97,15 @@ def _tape(curriculum: Curriculum, steps: int, random: np.random.Generator) -> Ta
             seen[:] = False
         if t % 7 == 5:
             seen[:], returns = True, low + span / 2
-        tape.append((returns, seen, random.random((3, n), np.float32).astype(float)))
+        count = np.where(seen, random.integers(1, 9, n), 0).astype(float)
+        variance = np.where(count > 1, span * span * random.integers(0, 17, n) / 64, 0.0)
+        evidence = Evidence(returns, count, variance, count * random.integers(1, 65, n))
+        tape.append((evidence, random.random((3, n), np.float32).astype(float)))
     return tape
 
 
 def _run(program: ProgramLike, n: int, tape: Tape) -> tuple[list[Any], list[Any]]:
-    noise = tape[0][2]
+    noise = tape[0][1]
     given = noise.copy()
     states, distributions = [program.init(given)], []
     if not np.array_equal(given, noise):
@@ -137,18 +141,18 @@ def _check_jax(program: ProgramLike, tape: Tape, expected: list[Any]) -> None:
     observe: Any = jax.jit(program.observe)
     distribution: Any = jax.jit(program.distribution)
     try:
-        start = state = init(jnp.asarray(tape[0][2]))
+        start = state = init(jnp.asarray(tape[0][1]))
         for t, step in enumerate(tape):
             if t:
-                state = observe(state, *(jnp.asarray(x) for x in step))
+                state = observe(state, *tree_map(jnp.asarray, step))
             off = float(np.abs(np.asarray(distribution(state)) - expected[t]).max())
             if not off <= 1e-4:
                 raise ProgramError(
                     f"at time-step {t}, JAX gives probabilities that differ by {off:.2g} from "
                     "NumPy's; take the namespace from the input (x.__array_namespace__())"
                 )
-        steps = [jnp.stack([jnp.asarray(x) for x in column]) for column in zip(*tape, strict=True)]
-        jax.lax.scan(lambda s, step: (program.observe(s, *step), None), start, tuple(steps))
+        steps = tree_map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *tape)
+        jax.lax.scan(lambda s, step: (program.observe(s, *step), None), start, steps)
     except ProgramError:
         raise
     except Exception as error:  # tracing a user's program may raise anything

@@ -52,7 +52,36 @@ class Boltzmann(NamedTuple):
         return e / e.sum()
 
 
-Converter = Prop | Amax | Boltzmann
+class TopK(NamedTuple):
+    """Δ(a)_c = (1 − ε) / k for the k tasks with the largest a_c, and ε spread evenly over all.
+
+    k is `top`, or that share of the tasks if it is less than 1. Ties are broken at random.
+    """
+
+    top: Array
+    epsilon: Array
+
+    def convert(self, a: Array, uniforms: Array) -> Array:
+        xp = a.__array_namespace__()
+        n = a.shape[0]
+        k = xp.where(xp.asarray(self.top) < 1, xp.round(xp.asarray(self.top * n)), self.top)
+        k = xp.minimum(xp.maximum(k, 1), n).astype(a.dtype)
+        chosen = (ranks(a, uniforms) < k).astype(a.dtype)
+        return (1 - self.epsilon) * chosen / k + self.epsilon / n
+
+
+Converter = Prop | Amax | Boltzmann | TopK
+
+
+def ranks(values: Array, uniforms: Array | None = None) -> Array:
+    """(N,): 0 for the largest value, 1 for the next, …; equal values by uniforms, or in order."""
+    xp = values.__array_namespace__()
+    if uniforms is None:
+        order = xp.argsort(-values, stable=True)
+    else:
+        order = xp.argsort(uniforms)
+        order = order[xp.argsort(-values[order], stable=True)]
+    return xp.argsort(order)
 
 
 def cumulative(probabilities: Array) -> Array:

@@ -2,9 +2,9 @@
 
 A program is three pure functions over arrays:
 
-    init(noise)                             -> state
-    observe(state, returns, seen, noise)    -> state after one time-step
-    distribution(state)                     -> probabilities (N,)
+    init(noise)                       -> state
+    observe(state, evidence, noise)   -> state after one time-step
+    distribution(state)               -> probabilities (N,)
 
 `noise` (3, N) holds uniforms in [0, 1), fresh at each time-step; its type also selects NumPy or JAX
 arrays. `Program` and `State` are NamedTuples of arrays and numbers, so they work directly with
@@ -15,18 +15,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from mastery.errors import ProgramError
-from mastery.programs.attention import (
-    LEARNING,
-    Attention,
-    MasteringRate,
-    TimeStep,
-    View,
-    mastering_rate,
-)
-from mastery.programs.distribution import Amax, Converter, cumulative, draw
+from mastery.programs.attention import Attention, MasteringRate, TimeStep, View, mastering_rate
+from mastery.programs.distribution import Amax, Converter, TopK, cumulative, draw
+from mastery.programs.evidence import Evidence
 from mastery.programs.graph import Graph
 from mastery.programs.progress import Estimator, History, Naive, Sampling
+from mastery.programs.rules.mopps import MoPPS
+from mastery.programs.sharing import Sharing
 from mastery.programs.states import tree_map
 
 Array = Any  # a NumPy or a JAX array
@@ -45,13 +43,13 @@ class ProgramLike(Protocol):
         """Return the state before the first time-step."""
         ...
 
-    def observe(self, state: Any, returns: Array, seen: Array, noise: Array) -> Any:
+    def observe(self, state: Any, evidence: Evidence, noise: Array) -> Any:
         """Return the state after one time-step.
 
         Args:
             state: The state before it.
-            returns: (N,) The mean return of each task; ignore it where `seen` is false.
-            seen: (N,) bool, the tasks with a return.
+            evidence: The mean, count, variance and cost of each task's returns, each (N,). The
+                returns are as you gave them; the curriculum's bounds are not applied.
             noise: (3, N) Fresh uniforms in [0, 1).
         """
         ...
@@ -59,6 +57,14 @@ class ProgramLike(Protocol):
     def distribution(self, state: Any) -> Array:
         """Return the probability of each task (N,): non-negative, with sum 1."""
         ...
+
+
+class Snapshot(NamedTuple):
+    """Values of some tasks: of one slot of their rings, and of all other arrays."""
+
+    tasks: Any
+    slot: Any
+    values: tuple[Any, ...]
 
 
 class Tasks(NamedTuple):
@@ -69,6 +75,7 @@ class Tasks(NamedTuple):
     minimum: Array  # (N,): m̄_c, the running minimum mean return
     maximum: Array  # (N,): M̄_c, the running maximum mean return
     progress: Array  # (N,) or (K, N): the estimator's memory
+    support: Array  # (N,): about how many returns r̄_c is the mean of
 
     def take(self, tasks: Any) -> Tasks:
         """Select some tasks, or a single one by its number; the rings are copied."""
@@ -76,8 +83,20 @@ class Tasks(NamedTuple):
         history = History(returns[:, tasks].copy(), times[:, tasks].copy(), count[tasks])
         return Tasks(history, *(x[..., tasks] for x in self[1:]))
 
-    def leaves(self) -> tuple[Array, ...]:
-        return (*self.history, *self[1:])
+    def snapshot(self, tasks: Any, slot: Any) -> Snapshot:
+        """What the next return of some tasks will overwrite, to undo it; NumPy only."""
+        at = (slot, _rows(tasks, len(self.mean)))
+        rest = (self.history.count, *self[1:])
+        ring = (self.history.returns[at], self.history.times[at])
+        return Snapshot(tasks, slot, (*ring, *(np.array(x[..., tasks]) for x in rest)))
+
+    def put(self, change: Snapshot) -> None:
+        """Write the newest return of some tasks, and what follows from it, in place."""
+        tasks, slot, (returns, times, *rest) = change
+        at = (slot, _rows(tasks, len(self.mean)))
+        self.history.returns[at], self.history.times[at] = returns, times
+        for x, value in zip((self.history.count, *self[1:]), rest, strict=True):
+            x[..., tasks] = value
 
 
 class ProgramState(NamedTuple):
@@ -88,11 +107,13 @@ class ProgramState(NamedTuple):
     attention: Any  # the attention's memory, if it has one
     held: Array  # () int32: the task to train on for K steps (Naive only)
     noise: Array  # (3, N) uniforms of this time-step: estimator, ties, task to hold; or (0, N)
+    sharing: Any = ()  # the memory of `Sharing`, if the program has one
 
 
 class Factors(NamedTuple):
     """Why each task has its probability; each (N,)."""
 
+    returns: Array  # about how many returns M_c rests on
     mastery: Array  # M_c
     learnability: Array  # M_{Anc c}
     progress: Array  # β_c
@@ -101,16 +122,21 @@ class Factors(NamedTuple):
     probability: Array  # d_c
 
 
-def _blocks(tasks: Any, returns: Any, n: int) -> list[tuple[Any, Any]]:
-    """Split positions and returns into parts that fit in the CPU cache."""
+def _rows(tasks: Any, n: int) -> Any:
+    """Positions, also for a slice."""
+    return np.arange(n)[tasks] if isinstance(tasks, slice) else tasks
+
+
+def _blocks(tasks: Any, mean: Any, count: Any, n: int) -> list[tuple[Any, Any, Any]]:
+    """Split positions, mean returns and counts into parts that fit in the CPU cache."""
     if not getattr(tasks, "ndim", 0):
-        return [(tasks, returns)]
+        return [(tasks, mean, count)]
     parts = [slice(i, i + BLOCK) for i in range(0, len(tasks), BLOCK)]
     if len(tasks) < n:
-        return [(tasks[part], returns[part]) for part in parts]
-    ordered = returns.copy()  # all tasks are given, so slices can replace positions
-    ordered[tasks] = returns
-    return [(part, ordered[part]) for part in parts]
+        return [(tasks[part], mean[part], count[part]) for part in parts]
+    ordered = np.empty((2, n))  # all tasks are given, so slices can replace positions
+    ordered[:, tasks] = mean, count
+    return [(part, *ordered[:, part]) for part in parts]
 
 
 class Program(NamedTuple):
@@ -123,11 +149,21 @@ class Program(NamedTuple):
     minimum: Array  # (N,): m̂_c
     maximum: Array  # (N,): M̂_c
     graph: Graph
+    sharing: Sharing | tuple[()] = ()
 
     @property
     def uses_noise(self) -> bool:
         """Whether the program uses noise."""
-        return isinstance(self.progress, (Sampling, Naive)) or isinstance(self.converter, Amax)
+        return (
+            isinstance(self.progress, (Sampling, Naive))
+            or isinstance(self.attention, MoPPS)
+            or isinstance(self.converter, (Amax, TopK))
+        )
+
+    @property
+    def learns(self) -> bool:
+        """Whether the program needs the evidence of all tasks together, beyond their returns."""
+        return hasattr(self.attention, "advance") or bool(self.sharing)
 
     def init(self, noise: Array, slots: int | None = None) -> ProgramState:
         """Return the state before the first time-step.
@@ -152,36 +188,39 @@ class Program(NamedTuple):
         low, high = zeros + self.minimum, zeros + self.maximum
         # they may be equal in float32, and M_c divides by their difference
         high = xp.where(high > low, high, low + (1 + abs(low)) * 1e-6)
-        tasks = Tasks(history, low + 0.0, low, high, self.progress.init(history))
+        tasks = Tasks(history, low + 0.0, low, high, self.progress.init(history), zeros + 0.0)
         state = ProgramState(
             t=xp.zeros((), dtype=xp.int32),
             tasks=tasks,
-            attention=self.attention.init(zeros),
+            attention=self.attention.init(zeros, empty.shape[0]),
             held=xp.zeros((), dtype=xp.int32),
             noise=noise if self.uses_noise else noise[:0],
+            sharing=self.sharing.init(zeros) if self.sharing else (),
         )
         return self._hold(state, True)
 
-    def observe(
-        self, state: ProgramState, returns: Array, seen: Array, noise: Array
-    ) -> ProgramState:
+    def observe(self, state: ProgramState, evidence: Evidence, noise: Array) -> ProgramState:
         """Return the state after one time-step.
 
         Args:
             state: The state before it.
-            returns: (N,) The mean return of each task; ignored where `seen` is false.
-            seen: (N,) bool, the tasks with a return.
+            evidence: What the time-step tells about each task.
             noise: (3, N) Fresh uniforms in [0, 1).
         """
         xp = state.tasks.mean.__array_namespace__()
-        tasks, t = state.tasks, state.t + 1
-        written = tasks._replace(history=tasks.history.write(returns, t, self.window))
-        recorded = self.record(written, t)
+        tasks, t, seen = state.tasks, state.t + 1, evidence.seen
+        written = tasks._replace(history=tasks.history.write(evidence.mean, t, self.window))
+        recorded = self.record(written, evidence.count, t)
         tasks = tree_map(lambda new, old: xp.where(seen, new, old), recorded, tasks)
-        return self.advance(state, tasks, seen, noise)
+        return self.advance(state, tasks, evidence, noise)
 
     def observe_in_place(
-        self, state: ProgramState, tasks: Any, returns: Any, noise: Array
+        self,
+        state: ProgramState,
+        tasks: Any,
+        evidence: Evidence,
+        noise: Array,
+        journal: list[Snapshot],
     ) -> ProgramState:
         """Like `observe`, for some tasks only; overwrites the arrays of `state.tasks`.
 
@@ -191,73 +230,114 @@ class Program(NamedTuple):
         Args:
             state: The state before the time-step; overwritten.
             tasks: The positions of the seen tasks, each once; or a single position.
-            returns: Their mean returns; or a single return.
+            evidence: What the time-step tells about them, in the same order.
             noise: (3, N) Fresh uniforms in [0, 1).
+            journal: What is overwritten is added here: if this is interrupted, or what follows,
+                `undo` with it gives the state before.
         """
         t, old = state.t + 1, state.tasks
-        seen = None
-        if isinstance(self.attention, LEARNING):
-            seen = old.mean != old.mean  # all false
-            seen[tasks] = True
         changes = []
-        for block, part in _blocks(tasks, returns, old.mean.shape[0]):
+        for block, mean, count in _blocks(tasks, evidence.mean, evidence.count, len(old.mean)):
             taken = old.take(block)
-            history = taken.history.write_over(part, t, self.window)
-            changes.append((block, self.record(Tasks(history, *taken[1:]), t)))
-        for block, new in changes:
-            for x, value in zip(old.leaves(), new.leaves(), strict=True):
-                x[..., block] = value
-        return self.advance(state, old, seen, noise)
+            slot = taken.history.count % self.window
+            history = taken.history.write_over(mean, t, self.window)
+            new = self.record(Tasks(history, *taken[1:]), count, t)
+            after = (mean, t, new.history.count, *new[1:])
+            changes.append((old.snapshot(block, slot), Snapshot(block, slot, after)))
+        for before, change in changes:
+            journal.append(before)
+            old.put(change)
+        every = evidence.spread_out(tasks, old.mean) if self.learns else evidence
+        return self.advance(state, old, every, noise)
 
-    def record(self, tasks: Tasks, t: Array) -> Tasks:
+    def undo(self, state: ProgramState, journal: list[Snapshot]) -> None:
+        """Undo what `observe_in_place` wrote to the arrays of `state.tasks`."""
+        for before in reversed(journal):
+            state.tasks.put(before)
+
+    def record(self, tasks: Tasks, count: Array, t: Array) -> Tasks:
         """Update each task on its own after a new return is in its history.
 
             r̄_c = (r_{t_1} + … + r_{t_K}) / K,  m̄_c = min(r̄_c, m̄_c),  M̄_c = max(r̄_c, M̄_c)
 
         (section 4.1). With fewer than K returns, r̄ is the mean of the available ones, clipped to
-        [m̄, M̄], so m̄ and M̄ do not change.
+        [m̄, M̄], so m̄ and M̄ do not change. They move only as far as the median of the K returns
+        goes with the mean, and r̄ is clipped to them, so that a single return far outside cannot
+        move them for good. With all returns inside the bounds, nothing differs from the paper.
         """
-        history, _, low, high, memory = tasks
+        history, _, low, high, memory, support = tasks
         xp = low.__array_namespace__()
         n = history.size(self.window)
         mean = history.returns.sum(axis=0) / n
-        mean = xp.where(n < self.window, xp.minimum(xp.maximum(mean, low), high), mean)
+        full = n == self.window
         memory = self.progress.observe(memory, history, n, t, self.window)
-        return Tasks(history, mean, xp.minimum(mean, low), xp.maximum(mean, high), memory)
+        support = support * (1 - (history.count > self.window) / self.window) + count
+        if hasattr(low, "at") or ((mean < low) | (mean > high)).any():
+            middle = history.median(n)
+            low = xp.where(full, xp.minimum(low, xp.maximum(mean, middle)), low)
+            high = xp.where(full, xp.maximum(high, xp.minimum(mean, middle)), high)
+            mean = xp.minimum(xp.maximum(mean, low), high)
+        return Tasks(history, mean, low, high, memory, support)
 
-    def advance(self, state: ProgramState, tasks: Tasks, seen: Array, noise: Array) -> ProgramState:
+    def advance(
+        self, state: ProgramState, tasks: Tasks, evidence: Evidence, noise: Array
+    ) -> ProgramState:
         """Do the part of `observe` that concerns all tasks together."""
         t = state.t + 1
         noise = noise if self.uses_noise else state.noise
-        new = ProgramState(t, tasks, state.attention, state.held, noise)
-        if isinstance(self.attention, LEARNING):
-            xp = tasks.mean.__array_namespace__()
-            changes = xp.minimum(tasks.history.count - 1, self.window)
-            learned = TimeStep(t, seen, self.distribution(state), tasks.progress, changes)
-            memory = self.attention.advance(state.attention, self.view(new), learned)
-            new = new._replace(attention=memory)
+        new = ProgramState(t, tasks, state.attention, state.held, noise, state.sharing)
+        if self.learns:
+            learned = self._learned(state, tasks, evidence)
+            if hasattr(self.attention, "advance"):
+                memory = self.attention.advance(state.attention, self.view(new), learned)
+                new = new._replace(attention=memory)
+            if self.sharing:
+                new = new._replace(sharing=self.sharing.advance(state.sharing, learned))
         return self._hold(new, t % self.window == 0)
+
+    def _learned(self, state: ProgramState, tasks: Tasks, evidence: Evidence) -> TimeStep:
+        xp = tasks.mean.__array_namespace__()
+        span = self.maximum - self.minimum
+        rate = xp.minimum(xp.maximum((evidence.mean - self.minimum) / span, 0.0), 1.0)
+        return TimeStep(
+            state.t + 1,
+            evidence,
+            xp.where(evidence.seen, rate, 0.0).astype(tasks.mean.dtype),
+            (xp.sqrt(evidence.variance) / span).astype(tasks.mean.dtype),
+            self.distribution(state),
+            tasks.history.count,
+            self.window,
+            tasks.progress,
+        )
 
     def view(self, state: ProgramState) -> View:
         """Mastery and learning progress, the inputs of attention."""
-        history, mean, low, high, memory = state.tasks
+        history, mean, low, high, memory, _ = state.tasks
         uniforms = state.noise[0] if self.uses_noise else mean
         beta = self.progress.estimate(memory, history, uniforms, self.window)
-        return View(mastering_rate(mean, low, high), beta, self.graph)
+        return View(mastering_rate(mean, low, high), beta, self.graph, uniforms)
+
+    def mastery(self, state: ProgramState) -> Array:
+        """M_c of each task (N,)."""
+        tasks = state.tasks
+        return mastering_rate(tasks.mean, tasks.minimum, tasks.maximum)
 
     def distribution(self, state: ProgramState) -> Array:
         """d(t) = Δ(a(t)): the probability of each task at the next time-step."""
         if isinstance(self.progress, Naive):
             xp = state.tasks.mean.__array_namespace__()
             one = xp.arange(state.tasks.mean.shape[0]) == state.held
-            return one.astype(state.tasks.mean.dtype)
-        return self._converted(state)
+            d = one.astype(state.tasks.mean.dtype)
+        else:
+            d = self._converted(state)
+        return self.sharing.share(state.sharing, d) if self.sharing else d
 
     def factors(self, state: ProgramState) -> Factors:
         """The distribution and all values it is computed from."""
         view = self.view(state)
         a = self.attention.attend(state.attention, view)
         return Factors(
+            state.tasks.support,
             view.mastery,
             self.graph.anc_succ(view.mastery)[0],
             view.progress,

@@ -49,6 +49,12 @@ class History(NamedTuple):
         xp = self.count.__array_namespace__()
         return xp.minimum(self.count, K).astype(self.returns.dtype)
 
+    def median(self, n: Array) -> Array:
+        """(N,): the median of the n returns in the ring."""
+        xp = self.returns.__array_namespace__()
+        ordered = xp.sort(xp.where(_slots(self.returns) < n, self.returns, xp.inf), axis=0)
+        return (_pick(ordered, (n - 1) // 2) + _pick(ordered, n // 2)) / 2
+
     def change(self, K: Array) -> Array:
         """(N,): the last return minus the one before it; 0 with fewer than two returns."""
         last, before = (_pick(self.returns, (self.count - i) % K) for i in (1, 2))

@@ -16,11 +16,22 @@ import numpy as np
 from mastery.curriculum import Curriculum
 from mastery.errors import ProgramError, did_you_mean
 from mastery.programs.attention import Constant, Exp3S, LearningProgress, MasteringRate, Sequential
-from mastery.programs.distribution import Amax, Boltzmann, Prop
+from mastery.programs.distribution import Amax, Boltzmann, Prop, TopK
 from mastery.programs.graph import make_graph
 from mastery.programs.named import PROGRAMS
 from mastery.programs.program import Program
 from mastery.programs.progress import Change, Competence, Naive, Online, Sampling, Window
+from mastery.programs.rules.adarft import AdaRFT
+from mastery.programs.rules.ado import ADO
+from mastery.programs.rules.bidirectional import Bidirectional
+from mastery.programs.rules.dump import DUMP
+from mastery.programs.rules.gates import GRESO, Retire, ZeroVariance
+from mastery.programs.rules.learnability import Learnability
+from mastery.programs.rules.mopps import MoPPS
+from mastery.programs.rules.odm import ODM
+from mastery.programs.rules.plr import PLR
+from mastery.programs.rules.sec import SEC
+from mastery.programs.sharing import Sharing
 
 
 @dataclass(frozen=True)
@@ -66,9 +77,25 @@ SETTINGS = {
     "epsilon": Setting("ε, the share of training spread evenly over all tasks", 0, 1),
     "temperature": Setting("τ, the temperature; higher spreads training more evenly", TINY),
     "exponent": Setting("the power to which |β| is raised", 0, 8),
-    "eta": Setting("η, the step size of Exp3.S", 0, 1000),
+    "eta": Setting("η, the step size of Exp3.S or of AdaRFT's target", 0, 1000),
     "threshold": Setting("the mastery required to move to the next level", TINY, 1),
+    "top": Setting("k, how many tasks are drawn from; less than 1: which share of them", TINY),
+    "beta": Setting("β, the temperature of PLR's ranks; lower prefers the first ranks", 1e-3, 1000),
+    "staleness": Setting("ρ, the share of PLR's replays by the time since the last", 0, 1),
+    "nu": Setting("ν, the largest share of replays while tasks are unseen", 0, 1),
+    "fill": Setting("the share of tasks to see before PLR's first replay", 0, 1),
+    "theta": Setting("θ, how strongly low rates are magnified; 0.5 does not", 1e-6, 0.5),
+    "sensitivity": Setting("α, how sharply AdaRFT's target answers to the rate", 0, 1000),
+    "goal": Setting("the rate of success that AdaRFT aims at", 0, 1),
+    "decay": Setting("λ, how much a posterior keeps when its task is seen", 0, 1),
+    "start": Setting("the first time-step that uses ADO's fits", 0, 2**30, whole=True),
+    "pass_rate": Setting("the rate of success at which a task is retired", TINY, 1),
+    "target": Setting("GRESO's tolerated share of groups that are all right or wrong", 0, 1),
+    "by_cost": Setting("0 shares episodes, 1 shares their cost: frames, tokens, seconds", 0, 1),
+    "reprobe": Setting("the share of training spread evenly over all tasks at the end", 0, 1),
 }
+# what every program has besides its parts' settings
+COMMON: Mapping[str, float] = {"window": 10, "by_cost": 0.0, "reprobe": 0.0}
 
 
 @dataclass(frozen=True)
@@ -84,6 +111,26 @@ def _sinks(curriculum: Curriculum) -> np.ndarray:
     weights = np.ones(len(curriculum))
     weights[curriculum.edges[:, 0]] = 0.0
     return weights
+
+
+def _difficulty(curriculum: Curriculum) -> Any:
+    """Each task's difficulty, from 0 to 100: as its settings say, or by its level in the order."""
+    given = [curriculum.settings.get(name, {}).get("difficulty") for name in curriculum.names]
+    levels = np.asarray(curriculum.level, float)
+    if all(value is None for value in given):
+        if len(curriculum) > 1 and not levels.max():
+            raise ProgramError(
+                "adarft needs to know how difficult tasks are: give each of them "
+                "settings.difficulty, from 0 to 100, or give the curriculum an order"
+            )
+        return 100 * levels / max(levels.max(), 1)
+    for name, value in zip(curriculum.names, given, strict=True):
+        if type(value) not in (int, float) or not 0 <= value <= 100:  # type: ignore[operator]
+            raise ProgramError(
+                f"task {name!r}: settings.difficulty is {value!r}; adarft needs a number from 0 "
+                "to 100 for every task"
+            )
+    return np.array(given, float)
 
 
 PARTS: dict[str, dict[str, Part]] = {
@@ -119,6 +166,29 @@ PARTS: dict[str, dict[str, Part]] = {
             lambda c, **s: LearningProgress(**s), {"exponent": 1.0}, "|β|, the speed of change"
         ),
         "exp3s": Part(lambda c, **s: Exp3S(**s), {"eta": 0.001}, "weights of the bandit Exp3.S"),
+        "learnability": Part(lambda c: Learnability(), {}, "M (1 − M), most at one half"),
+        "plr": Part(
+            lambda c, **s: PLR(**s),
+            {"alpha": 1.0, "beta": 0.1, "staleness": 0.1, "nu": 0.5, "fill": 1.0},
+            "prioritised level replay by regret",
+        ),
+        "bidirectional": Part(
+            lambda c, **s: Bidirectional(**s),
+            {"alpha": 0.1, "theta": 0.1},
+            "change of the success rate, low rates magnified",
+        ),
+        "sec": Part(lambda c, **s: SEC(**s), {"alpha": 0.5}, "average of mean |advantage|"),
+        "dump": Part(lambda c: DUMP(), {}, "mean |advantage| with a bonus for rarely seen tasks"),
+        "adarft": Part(
+            lambda c, **s: AdaRFT(**s, difficulty=_difficulty(c)),
+            {"eta": 50.0, "sensitivity": 2.0, "goal": 0.5},
+            "nearness to a target difficulty",
+        ),
+        "mopps": Part(
+            lambda c, **s: MoPPS(**s), {"decay": 0.5}, "x (1 − x) of a sampled success rate x"
+        ),
+        "odm": Part(lambda c: ODM(), {}, "Exp3, with the loss as reward"),
+        "ado": Part(lambda c, **s: ADO(**s), {"start": 100}, "how fast a fitted loss falls"),
         "uniform": Part(lambda c: Constant(np.ones(len(c))), {}, "equal for all tasks"),
         "target": Part(lambda c: Constant(_sinks(c)), {}, "tasks without successors"),
         "sequential": Part(
@@ -132,6 +202,29 @@ PARTS: dict[str, dict[str, Part]] = {
         "gamax": Part(lambda c, **s: Amax(**s), {"epsilon": 0.1}, "amax, with ε spread evenly"),
         "boltzmann": Part(
             lambda c, **s: Boltzmann(**s), {"temperature": 4e-4}, "softmax of attention / τ"
+        ),
+        "topk": Part(
+            lambda c, **s: TopK(**s),
+            {"top": 0.2, "epsilon": 0.1},
+            "the k tasks with the most attention, with ε spread evenly",
+        ),
+    },
+    "gate": {
+        "none": Part(lambda c: (), {}, "every task is open"),
+        "zero-variance": Part(
+            lambda c: ZeroVariance(),
+            {"reprobe": 0.05},
+            "skip a task whose last returns were all equal",
+        ),
+        "retire": Part(
+            lambda c, **s: Retire(s["pass_rate"]),
+            {"pass_rate": 0.95, "reprobe": 0.05},
+            "skip a task that has reached a rate of success",
+        ),
+        "greso": Part(
+            lambda c, **s: GRESO(**s),
+            {"target": 0.25},
+            "skip tasks that were all right or all wrong, several times running",
         ),
     },
 }
@@ -149,6 +242,7 @@ class Recipe:
     attention: str
     distribution: str
     settings: Mapping[str, float]
+    gate: str = "none"
 
     @classmethod
     def parse(cls, text: str, **changes: Any) -> Recipe:
@@ -184,7 +278,7 @@ class Recipe:
 
         base = PROGRAMS[name]
         chosen = {kind: str(changes.pop(kind, getattr(base, kind))) for kind in PARTS}
-        settings: dict[str, float] = {"window": 10}
+        settings: dict[str, float] = dict(COMMON)
         for kind, choice in chosen.items():
             if choice not in PARTS[kind]:
                 raise ProgramError(
@@ -203,9 +297,15 @@ class Recipe:
 
     @property
     def full(self) -> str:
-        """The text with all parts and settings; it keeps its meaning if a default changes."""
+        """The text with all parts and settings; it keeps its meaning if a default changes.
+
+        No gate, `by_cost` and `reprobe` of 0 are left out: there were none in earlier versions.
+        """
         parts = {kind: getattr(self, kind) for kind in PARTS}
-        return f"{self.name}:" + ",".join(f"{k}={v}" for k, v in {**parts, **self.settings}.items())
+        every = {**parts, **self.settings}
+        absent = {"gate": "none", "by_cost": 0.0, "reprobe": 0.0}
+        said = (f"{k}={v}" for k, v in every.items() if k not in absent or v != absent[k])
+        return f"{self.name}:" + ",".join(said)
 
     def build(self, curriculum: Curriculum) -> Program:
         """Build the program for a curriculum."""
@@ -216,7 +316,9 @@ class Recipe:
                 curriculum, **{name: self.settings[name] for name in choice.settings}
             )
 
-        graph, attention = make_graph(curriculum), part("attention")
+        graph, attention, gate = make_graph(curriculum), part("attention"), part("gate")
+        by_cost, reprobe = self.settings["by_cost"], self.settings["reprobe"]
+        sharing = Sharing(gate, by_cost, reprobe) if gate or by_cost or reprobe else ()
         return Program(
             part("progress"),
             attention.solved(graph) if isinstance(attention, MasteringRate) else attention,
@@ -225,6 +327,18 @@ class Recipe:
             curriculum.minimum,
             curriculum.maximum,
             graph,
+            sharing,
+        )
+
+    def without_order(self, curriculum: Curriculum) -> str | None:
+        """A warning, if the program follows an order and the curriculum has none."""
+        if len(curriculum.edges) or len(curriculum) < 2 or self.attention != "mastering-rate":
+            return None
+        return (
+            f"the program {self.name!r} follows the order of the tasks, and the curriculum "
+            f"{curriculum.name!r} has none, so every task counts as learnable from the start; give "
+            "tasks `after`, or choose a program that needs no order, such as 'learnability' or "
+            "'gprop-linreg:window=50'"
         )
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mastery.programs.attention import mastering_rate
+from mastery.programs.evidence import Evidence
 from mastery.programs.program import Program, ProgramState
 from mastery.programs.states import leaves, tree_map
 
@@ -32,18 +32,17 @@ class Switch(NamedTuple):
         return tuple(program.init(noise, slots) for program in self.programs)
 
     def observe(
-        self, state: tuple[ProgramState, ...], returns: Array, seen: Array, noise: Array
+        self, state: tuple[ProgramState, ...], evidence: Evidence, noise: Array
     ) -> tuple[ProgramState, ...]:
         pairs = zip(self.programs, state, strict=True)
-        return tuple(program.observe(s, returns, seen, noise) for program, s in pairs)
+        return tuple(program.observe(s, evidence, noise) for program, s in pairs)
 
     def distribution(self, state: tuple[ProgramState, ...]) -> Array:
         return self._own([p.distribution(s) for p, s in zip(self.programs, state, strict=True)])
 
     def mastery(self, state: tuple[ProgramState, ...]) -> Array:
         """M_c of each task, with the window of the selected program."""
-        tasks = [s.tasks for s in state]
-        return self._own([mastering_rate(t.mean, t.minimum, t.maximum) for t in tasks])
+        return self._own([p.mastery(s) for p, s in zip(self.programs, state, strict=True)])
 
     def progress(self, state: tuple[ProgramState, ...]) -> Array:
         """β_c of each task, as estimated by the selected program."""
@@ -72,5 +71,10 @@ def stack(programs: Sequence[Program]) -> Switch:
 
 def _kind(program: Program) -> Any:
     """What two programs must have in common to be stacked: part types and array shapes."""
-    types = (type(program.progress), type(program.attention), type(program.converter))
-    return types, tuple((path, np.shape(leaf)) for path, leaf in leaves(program))
+    shapes = tuple((path, np.shape(leaf)) for path, leaf in leaves(program))
+    return _types(program), shapes
+
+
+def _types(part: Any) -> Any:
+    """The types of a program's parts, and of their parts."""
+    return (type(part), *map(_types, part)) if isinstance(part, tuple) else None

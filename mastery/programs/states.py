@@ -37,6 +37,27 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from leaves(value, f"{path}.{name}" if path else str(name))
 
 
+def complete(values: dict[str, Any], like: Any) -> dict[str, Any]:
+    """The leaves of a state that an earlier version saved, with what was added since.
+
+    Args:
+        values: The saved leaves by path.
+        like: A state of this version, as new.
+    """
+    new = dict(leaves(like))
+    values = dict(values)
+    if "meter.t" in new and "meter.t" not in values:  # your own program was saved without a meter
+        values = {f"own.{path}": leaf for path, leaf in values.items()}
+        values |= {path: leaf for path, leaf in new.items() if path.startswith("meter.")}
+    for path in new:
+        parent, _, name = path.rpartition(".")
+        if name == "support" and path not in values and f"{parent}.history.count" in values:
+            ring = values[f"{parent}.history.returns"]
+            count = np.minimum(values[f"{parent}.history.count"], len(ring))  # one a time-step
+            values[path] = count.astype(np.asarray(ring).dtype)
+    return values
+
+
 def rebuild(like: Any, values: dict[str, Any]) -> Any:
     """Build a tree with the structure of `like` from the given leaves.
 

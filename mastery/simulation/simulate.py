@@ -29,9 +29,10 @@ from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, check_whole
 from mastery.programs.check import check_fits
 from mastery.programs.distribution import cumulative, draw
+from mastery.programs.evidence import Evidence
 from mastery.programs.program import ProgramLike
 from mastery.programs.recipe import Recipe
-from mastery.programs.step import mean_returns, teaching_step
+from mastery.programs.step import teaching_step
 from mastery.statistics import median_time
 
 Array = Any  # a NumPy or a JAX array
@@ -273,9 +274,11 @@ def _step(program: Any, world: _World, carry: _Carry, luck: Array, noise: Array)
 
     success = (luck[1] < x[drawn]).astype(x.dtype)
     score = world.noise * success + (1 - world.noise) * x[drawn]
-    mean = mean_returns((picked * score[:, None]).sum(axis=0), episodes)
-    returns = world.low + world.span * mean
-    state, following = teaching_step(program, state, returns, episodes, noise)
+    returns = picked * (world.low + world.span * score[:, None])
+    evidence = Evidence.from_sums(
+        episodes, returns.sum(axis=0), (returns * returns).sum(axis=0), episodes
+    )
+    state, following = teaching_step(program, state, evidence, noise)
 
     through = xp.exp(world.before @ xp.log(xp.maximum(x, 1e-30)))  # Π x_p
     ready = world.leak + (1 - world.leak) * through

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mastery.programs.evidence import Evidence
 from mastery import Curriculum, Recipe, Task
 from mastery.programs.attention import Exp3S, MasteringRate, TimeStep, View
 from mastery.programs.graph import make_graph
@@ -105,7 +106,9 @@ def mastery_after(returns, minimum=0.0, maximum=0.5, window=2):
     state = program.init(np.zeros((3, 1)))
     rates = []
     for r in returns:
-        state = program.observe(state, np.array([r]), np.array([True]), state.noise)
+        state = program.observe(
+            state, Evidence.single(np.array([r]), np.array([True])), state.noise
+        )
         rates.append(float(program.view(state).mastery[0]))
     return rates
 
@@ -137,9 +140,8 @@ def test_sequential_moves_on_when_all_of_a_level_is_mastered_and_never_back(xp):
     levels = []
     for a, e in [(1.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 0.0), (0.0, 0.0)]:
         levels.append(np.flatnonzero(program.distribution(state)).tolist())
-        state = program.observe(
-            state, xp.asarray([a, e, 0, 0, 0]), xp.asarray([True, True, False, False, False]), noise
-        )
+        both = xp.asarray([True, True, False, False, False])
+        state = program.observe(state, Evidence.single(xp.asarray([a, e, 0, 0, 0]), both), noise)
     # e reaches the mean 0.5 with the third return; then b and c, whatever happens to a and e
     assert levels == [[0, 1], [0, 1], [0, 1], [2, 3], [2, 3]]
     np.testing.assert_allclose(program.distribution(state), [0, 0, 0.5, 0.5, 0])
@@ -153,9 +155,9 @@ def test_exp3s_follows_its_update(xp):
     noise = xp.zeros((3, 3))
     state = program.init(noise)
     both = xp.asarray([True, True, False])
-    state = program.observe(state, xp.asarray([0.0, 0.0, 0.0]), both, noise)  # no gain yet
+    state = program.observe(state, Evidence.single(xp.asarray([0.0, 0.0, 0.0]), both), noise)  # no gain yet
     np.testing.assert_allclose(program.distribution(state), [1 / 3] * 3, rtol=1e-6)
-    state = program.observe(state, xp.asarray([1.0, 0.5, 0.0]), both, noise)
+    state = program.observe(state, Evidence.single(xp.asarray([1.0, 0.5, 0.0]), both), noise)
     # Gains 1 and 0.5. Both percentiles are the lower of the two (index ⌊0.2⌋ = ⌊0.8⌋ = 0), so
     # r = sign(gain − 0.5) = 1 and 0. π was 1/3 each: w + η r̃ = [1.5, 0, 0]. t = 2:
     # w = log(½ e^v + ¼ Σ_others e^v')
@@ -172,9 +174,9 @@ def test_exp3s_rescales_gains_between_the_20th_and_80th_percentile():
     )
     noise, seen = np.zeros((3, n)), np.ones(n, bool)
     state = program.init(noise)
-    state = program.observe(state, np.zeros(n), seen, noise)
+    state = program.observe(state, Evidence.single(np.zeros(n), seen), noise)
     gains = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
-    state = program.observe(state, gains, seen, noise)
+    state = program.observe(state, Evidence.single(gains, seen), noise)
     # sorted gains at ⌊0.2·5⌋ = 1 and ⌊0.8·5⌋ = 4: low 1, high 4, so r = 2(g − 1)/3 − 1, cut
     r = np.array([-1, -1, -1 / 3, 1 / 3, 1, 1])
     e = np.exp(r * n)  # r̃ = r / (1/n)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oracle import SlowProgram
 from strategies import curricula, histories, recipes
 
+from mastery.programs.evidence import Evidence
 from mastery import Curriculum, Program, ProgramError, Recipe, Task, Teacher
 from mastery.programs.graph import make_graph
 from mastery.programs.named import PROGRAMS
@@ -34,7 +35,8 @@ def scanned(program, returns, seen, noise, slots=None):
     state = program.init(noise[0], slots)
 
     def step(state, step):
-        return program.observe(state, *step), None
+        returns, seen, noise = step
+        return program.observe(state, Evidence.single(returns, seen), noise), None
 
     state, _ = jax.lax.scan(step, state, (returns, seen, noise))
     return program.distribution(state)
@@ -44,7 +46,7 @@ def numpy_distribution(program, history, n):
     noise = np.zeros((3, n))
     state = program.init(noise)
     for returns, seen in zip(*dense(history, n, len(history)), strict=True):
-        state = program.observe(state, returns, seen, noise)
+        state = program.observe(state, Evidence.single(returns, seen), noise)
     return program.distribution(state)
 
 
@@ -141,8 +143,8 @@ def random_log(n, steps=STEPS, seed=0):
 
 def loop(program, returns, seen, noise, xp):
     state = program.init(xp.asarray(noise[0]))
-    for step in zip(returns, seen, noise, strict=True):
-        state = program.observe(state, *(xp.asarray(x) for x in step))
+    for mean, which, fresh in zip(*map(xp.asarray, (returns, seen, noise)), strict=True):
+        state = program.observe(state, Evidence.single(mean, which), fresh)
     return np.asarray(program.distribution(state))
 
 
@@ -194,7 +196,9 @@ def test_late_time_steps_cost_no_digits():
     state = jax.tree.map(jnp.asarray, program.init(jnp.zeros((3, 2))))
     state = state._replace(t=jnp.int32(2**24))
     for i in range(10):
-        state = program.observe(state, jnp.array([i / 16, 0.5]), jnp.array([True, True]), 0)
+        state = program.observe(
+            state, Evidence.single(jnp.array([i / 16, 0.5]), jnp.array([True, True])), 0
+        )
     np.testing.assert_allclose(program.view(state).progress, [1 / 16, 0.0], rtol=1e-6)
 
 
@@ -208,12 +212,12 @@ def test_updating_in_place_is_the_same_as_observing(name):
     owned = jax.tree.map(np.array, pure)
     for t in range(STEPS):
         step = noise[t].astype(float)
-        pure = program.observe(pure, returns[t], seen[t], step)
+        pure = program.observe(pure, Evidence.single(returns[t], seen[t]), step)
         rows = np.random.default_rng(t).permutation(np.flatnonzero(seen[t]))
-        tasks, values = (
-            (rows, returns[t][rows]) if len(rows) != 1 else (rows[0], returns[t][rows[0]])
-        )
-        owned = program.observe_in_place(owned, tasks, values, step)
+        tasks = rows if len(rows) != 1 else rows[0]
+        one = np.ones_like(tasks, float)
+        evidence = Evidence(returns[t][tasks], one, 0 * one, one)
+        owned = program.observe_in_place(owned, tasks, evidence, step, [])
         for a, b in zip(jax.tree.leaves(pure), jax.tree.leaves(owned), strict=True):
             np.testing.assert_array_equal(a, b)
 
@@ -275,8 +279,11 @@ def test_more_tasks_than_fit_into_a_block():
         seen = random.random(20_000) < share
         returns = random.random(20_000)
         rows = random.permutation(np.flatnonzero(seen))
-        pure = program.observe(pure, returns, seen, noise)
-        owned = program.observe_in_place(owned, rows, returns[rows], noise)
+        pure = program.observe(pure, Evidence.single(returns, seen), noise)
+        one = np.ones(len(rows))
+        owned = program.observe_in_place(
+            owned, rows, Evidence(returns[rows], one, 0 * one, one), noise, []
+        )
         for a, b in zip(jax.tree.leaves(pure), jax.tree.leaves(owned), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
 
@@ -292,7 +299,9 @@ def test_bounds_that_float32_cannot_tell_apart_give_no_nonsense():
     noise = jnp.zeros((3, 2))
     state = program.init(noise)
     for _ in range(12):
-        state = program.observe(state, jnp.array([1e8, 0.5]), jnp.array([True, True]), noise)
+        state = program.observe(
+            state, Evidence.single(jnp.array([1e8, 0.5]), jnp.array([True, True])), noise
+        )
         assert np.isfinite(program.distribution(state)).all()
 
 

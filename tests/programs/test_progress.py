@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mastery.programs.evidence import Evidence
 from mastery import Curriculum, Recipe, Task
 
 BACKENDS = pytest.mark.parametrize("xp", [np, jnp], ids=["numpy", "jax"])
@@ -18,7 +19,9 @@ def trace(xp, progress, steps, noise=0.0, **settings):
     betas = []
     for r in steps:
         seen = xp.asarray([r is not None, False])
-        state = program.observe(state, xp.asarray([r or 0.0, np.nan]), seen, uniforms)
+        state = program.observe(
+            state, Evidence.single(xp.asarray([r or 0.0, np.nan]), seen), uniforms
+        )
         betas.append(float(program.view(state).progress[0]))
     return betas
 
@@ -73,7 +76,9 @@ def test_sampling_draws_every_kept_change_alike():
     random = np.random.default_rng(0)
     state = recipe.init(random.random((3, 2)))
     for r in (0.0, 0.25, 1.25, 0.25, 0.75):
-        state = recipe.observe(state, np.array([r, 0]), np.array([True, False]), state.noise)
+        state = recipe.observe(
+            state, Evidence.single(np.array([r, 0.0]), np.array([True, False])), state.noise
+        )
     drawn = [
         recipe.view(state._replace(noise=random.random((3, 2)))).progress[0] for _ in range(3000)
     ]
@@ -107,7 +112,7 @@ def test_naive_trains_on_one_task_for_k_steps_then_takes_its_slope(xp):
     for t in range(6):
         seen.append(np.asarray(program.distribution(state)).tolist())
         r = xp.asarray([0.9, 0.25 * t])  # only b's returns count while b is held
-        state = program.observe(state, r, xp.asarray([True, True]), tie)
+        state = program.observe(state, Evidence.single(r, xp.asarray([True, True])), tie)
     assert seen == [[0, 1]] * 6  # β_b = 0.125 after the first block, so b again
     # two blocks of slope 0.25: 0.5·0.25, then 0.5·0.25 + 0.5·0.125
     assert close(np.asarray(state.tasks.progress).tolist(), [0.0, 0.1875])
@@ -121,7 +126,9 @@ def test_naive_draws_a_new_task_only_at_the_end_of_a_block():
     for _ in range(200):
         held.append(int(np.argmax(program.distribution(state))))
         one = np.arange(6) == held[-1]
-        state = program.observe(state, random.random(6), one, random.random((3, 6)))
+        state = program.observe(
+            state, Evidence.single(random.random(6), one), random.random((3, 6))
+        )
     blocks = np.array(held).reshape(40, 5)
     assert (blocks == blocks[:, :1]).all()
     assert len(set(blocks[:, 0])) == 6  # ε = 1: every task gets its turn

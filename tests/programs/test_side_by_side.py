@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from mastery.programs.evidence import Evidence
 from mastery import Curriculum, Recipe
 from mastery.programs.named import PROGRAMS
 from mastery.programs.side_by_side import Switch, stack
@@ -41,7 +42,9 @@ def test_under_vmap_each_run_has_the_distribution_of_its_own_program():
     @jax.vmap
     def run(switch):
         def step(state, given):
-            return switch.observe(state, *given), switch.distribution(state)
+            returns, seen, noise = given
+            after = switch.observe(state, Evidence.single(returns, seen), noise)
+            return after, switch.distribution(state)
 
         state = switch.init(jax.numpy.asarray(first), 10)
         state, found = jax.lax.scan(step, state, tuple(map(np.stack, zip(*given, strict=True))))
@@ -54,7 +57,9 @@ def test_under_vmap_each_run_has_the_distribution_of_its_own_program():
         expected = []
         for returns, seen, noise in given:
             expected.append(program.distribution(state))
-            state = program.observe(state, returns.astype(float), seen, noise.astype(float))
+            state = program.observe(
+                state, Evidence.single(returns.astype(float), seen), noise.astype(float)
+            )
         assert np.allclose(found[i], expected, atol=2e-4), texts[i]
         assert np.allclose(mastery[i], program.factors(state).mastery, atol=1e-5), texts[i]
 
@@ -66,6 +71,6 @@ def test_without_jax_it_is_the_same(which):
     noise = np.random.default_rng(1).random((3, N))
     state, own = switch.init(noise), programs[which].init(noise)
     for returns, seen, fresh in steps(2):
-        state = switch.observe(state, returns, seen, fresh)
-        own = programs[which].observe(own, returns, seen, fresh)
+        state = switch.observe(state, Evidence.single(returns, seen), fresh)
+        own = programs[which].observe(own, Evidence.single(returns, seen), fresh)
         assert np.array_equal(switch.distribution(state), programs[which].distribution(own))

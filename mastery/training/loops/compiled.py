@@ -23,9 +23,10 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
+from mastery.programs.evidence import Evidence
 from mastery.programs.recipe import Recipe
 from mastery.programs.side_by_side import Switch, stack
-from mastery.programs.step import mean_returns, teaching_step
+from mastery.programs.step import teaching_step
 from mastery.random_numbers import uniform
 from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.training.job import Job
@@ -41,6 +42,7 @@ class Learned(NamedTuple):
 
     episodes: Array  # that ended, or test examples
     returns: Array  # their sum
+    squares: Array  # the sum of their squares
     frames: Array
     solved: Array | None = None  # (): see `Metrics`
 
@@ -123,10 +125,11 @@ def pieces(student: Student, slots: int) -> Pieces:
         return teaching(state, key, program.distribution(state))
 
     def teach(teacher: Teaching, learned: Learned, program: Switch) -> tuple[Teaching, Metrics]:
-        episodes, returns, frames = (x[tasks] for x in learned[:3])
+        episodes, returns, squares, frames = (x[tasks] for x in learned[:4])
         key, for_noise = jax.random.split(teacher.key)
-        mean, noise = mean_returns(returns, episodes), uniform(for_noise, shape)
-        state, following = teaching_step(program, teacher.state, mean, episodes, noise)
+        evidence = Evidence.from_sums(episodes, returns, squares, frames.astype(returns.dtype))
+        noise = uniform(for_noise, shape)
+        state, following = teaching_step(program, teacher.state, evidence, noise)
         metrics = Metrics(
             teacher.probability[tasks],
             program.mastery(state),

@@ -27,10 +27,11 @@ from mastery.learners import ppo
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, PPOHyper, PPOSettings, Trajectory
 from mastery.minigrid.editions import TODAY
+from mastery.programs.evidence import Evidence
 from mastery.programs.recipe import Recipe
 from mastery.programs.side_by_side import Switch, stack
 from mastery.programs.states import tree_map
-from mastery.programs.step import mean_returns, teaching_step
+from mastery.programs.step import teaching_step
 from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.training.job import Job
 from mastery.training.loops.gymnasium_episodes import Play, Slot, evaluate
@@ -141,10 +142,11 @@ class GymnasiumLoop:
             key = jax.random.fold_in(for_order, now)
             learner = learn(learner, trajectory, after, key, settings, hyper)
             noise = _random(seed, NOISE, now + 1, 0).random((3, len(self.tasks.names)))
-            mean = mean_returns(played.returns, played.episodes)
-            teacher, following = teaching_step(program, teacher, mean, played.episodes, noise)
-            progress = program.progress(teacher)
-            rows.append(Metrics(probability, program.mastery(teacher), *played, progress=progress))
+            episodes, returns, squares, frames = played
+            evidence = Evidence.from_sums(episodes, returns, squares, frames.astype(float))
+            teacher, following = teaching_step(program, teacher, evidence, noise)
+            mastery, progress = program.mastery(teacher), program.progress(teacher)
+            rows.append(Metrics(probability, mastery, episodes, returns, frames, progress=progress))
             probability = following
         metrics = jax.tree.map(lambda *x: _small(np.stack(x)), *rows)
         return GymnasiumCarry(teacher, learner, np.int64(update + self.job.chunk)), metrics

@@ -116,6 +116,7 @@ class Played(NamedTuple):
 
     episodes: NDArray[np.int32]  # that ended
     returns: NDArray[np.float64]  # their sum
+    squares: NDArray[np.float64]  # the sum of their squares
     frames: NDArray[np.int32]
 
 
@@ -158,7 +159,7 @@ class Play:
         log_probability, value, reward = np.empty((3, frames, envs), np.float32)
         memories = []
         n = len(self._tasks.names)
-        played = Played(np.zeros(n, np.int32), np.zeros(n), np.zeros(n, np.int32))
+        played = Played(np.zeros(n, np.int32), np.zeros(n), np.zeros(n), np.zeros(n, np.int32))
         if self._after is None:
             memory: Array = np.zeros((agent.memory_size, envs), np.float32)
             starts[0] = True
@@ -203,6 +204,7 @@ class Play:
         if ended:
             played.episodes[slot.task] += 1
             played.returns[slot.task] += slot.total
+            played.squares[slot.task] += slot.total**2
             seen = self._begin(i, sums)
         return seen, reward, ended
 

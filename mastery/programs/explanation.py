@@ -16,11 +16,12 @@ _MOST = 40  # maximum number of rows to print
 class Explanation:
     """Why each task has its probability. Print it for a table; iterate over it for rows.
 
-    Each field is a column with one entry per task. For your own programs (`ProgramLike`) only the
-    probability is known; the other numbers are NaN.
+    Each field is a column with one entry per task. For your own programs (`ProgramLike`) the
+    attention is not known and is NaN.
     """
 
     task: tuple[str, ...]
+    returns: NDArray[np.float64]  # about how many returns the mastering rate rests on
     mastery: NDArray[np.float64]  # M_c, the mastering rate
     learnability: NDArray[np.float64]  # M_{Anc c}, the lowest mastery among its ancestors
     progress: NDArray[np.float64]  # β_c, learning progress

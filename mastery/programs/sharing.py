@@ -1,0 +1,60 @@
+"""The last step of a program: a gate, sharing by cost, and a share for what was left out.
+
+        d ← d · keep, normalised           (if that leaves nothing, d is unchanged)
+        d ← d / (mean cost)^by_cost, normalised
+        d ← (1 − reprobe) d + reprobe / N
+
+A program without any of these has none of this, and its state no memory of it. With `reprobe` > 0 a
+task stays unseen for more than n draws with a probability of at most (1 − reprobe / N)^n.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mastery.programs.attention import TimeStep
+from mastery.programs.rules.gates import GRESO, Retire, ZeroVariance
+
+Array = Any  # a NumPy or a JAX array
+_KEPT = 0.99  # how much of the costs is remembered at each time-step
+
+
+class Memory(NamedTuple):
+    """What sharing remembers."""
+
+    gate: Any  # the gate's memory
+    spent: Array  # (N,): the cost of recent time-steps
+    made: Array  # (N,): the number of their returns
+
+
+class Sharing(NamedTuple):
+    """How a program's distribution is finished."""
+
+    gate: ZeroVariance | Retire | GRESO | tuple[()]
+    by_cost: Array  # 0: share episodes; 1: share frames, tokens or seconds
+    reprobe: Array  # the share of training spread evenly over all tasks at the end
+
+    def init(self, like: Array) -> Memory:
+        return Memory(self.gate.init(like) if self.gate else (), like, like + 0.0)
+
+    def advance(self, memory: Memory, learned: TimeStep) -> Memory:
+        gate = self.gate.advance(memory.gate, learned) if self.gate else ()
+        return Memory(
+            gate,
+            _KEPT * memory.spent + learned.evidence.cost,
+            _KEPT * memory.made + learned.evidence.count,
+        )
+
+    def share(self, memory: Memory, d: Array) -> Array:
+        xp = d.__array_namespace__()
+        if self.gate:
+            kept = d * self.gate.keep(memory.gate)
+            total = kept.sum()
+            d = xp.where(total > 0, kept / xp.where(total > 0, total, 1.0), d)
+        # a task's mean cost, with one return at the mean cost of all added, for tasks with few
+        returns = memory.made.sum()
+        overall = xp.where(returns > 0, memory.spent.sum() / xp.maximum(returns, 1e-30), 1.0)
+        overall = xp.where(overall > 0, overall, 1.0)
+        cost = (memory.spent + overall) / (memory.made + 1)
+        d = d / (cost / overall) ** self.by_cost
+        return (1 - self.reprobe) * d / d.sum() + self.reprobe / d.shape[0]
