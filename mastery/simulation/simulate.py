@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
-from mastery.errors import MasteryError, check_whole
+from mastery.errors import MasteryError, ProgramError, check_whole
 from mastery.programs.check import check_fits
 from mastery.programs.distribution import cumulative, draw
 from mastery.programs.program import ProgramLike
@@ -159,6 +160,7 @@ def simulate(
 
     Raises:
         MasteryError: If an argument is invalid.
+        ProgramError: If a program of yours does not run under JAX.
 
     Example:
         >>> simulate(Curriculum.load("key-corridor"), ["mr", "gprop-linreg"], seeds=5)
@@ -341,6 +343,22 @@ def _numpy_chunks(
             return
 
 
+@contextmanager
+def _under_jax(program: ProgramLike) -> Iterator[None]:
+    """Explain the errors of a program that JAX cannot compile."""
+    import jax
+
+    try:
+        yield
+    except (TypeError, jax.errors.JAXIndexError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise ProgramError(
+            f"the program {type(program).__name__} does not run under JAX; take the namespace "
+            "from its inputs (xp = x.__array_namespace__()) and do not call NumPy itself, or "
+            f'simulate with backend="numpy" ({first})'
+        ) from error
+
+
 def _jax_chunks(
     program: ProgramLike, world: _World, episodes: int, seeds: int, seed: int, budget: int
 ) -> Iterator[_Carry]:
@@ -361,10 +379,11 @@ def _jax_chunks(
     def stack(arrays: Sequence[Any]) -> Array:
         return jnp.asarray(np.stack(arrays), dtype=float)  # float32, unless JAX has x64 enabled
 
-    carry = jax.jit(jax.vmap(partial(_start, program)))(stack([luck.noise() for luck in lucks]))
+    with _under_jax(program):
+        carry = jax.jit(jax.vmap(partial(_start, program)))(stack([luck.noise() for luck in lucks]))
     for length in _plan(budget):
         chunks = (stack(u) for u in zip(*(x.chunk(length) for x in lucks), strict=True))
-        with jax.default_matmul_precision("highest"):
+        with jax.default_matmul_precision("highest"), _under_jax(program):
             carry = run(carry, *chunks)
         yield carry._replace(state=None)
         if np.asarray(carry.mastered_at).all():
