@@ -10,7 +10,8 @@ The learner (docs/simulator.md gives the reasons) has a skill x_c in [0, 1] for 
     forgetting                  x_c ← (1 − forgetting) · x_c
 
 with rate_c such that a ready learner goes from 0 to 0.9 in `effort` episodes. A curriculum is
-mastered at the first time-step when every skill is at least `mastered`.
+mastered at the first time-step when every skill is at least `mastered`. Predecessors and edges are
+those of the learner's `order`: the curriculum's, unless the settings say otherwise.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from mastery.programs.distribution import cumulative, draw
 from mastery.programs.program import ProgramLike
 from mastery.programs.recipe import Recipe
 from mastery.programs.step import mean_returns, teaching_step
+from mastery.simulation.order import Order, check_order, true_order
 from mastery.statistics import median_time
 
 Array = Any  # a NumPy or a JAX array
@@ -42,7 +44,13 @@ Array = Any  # a NumPy or a JAX array
 class Learner:
     """The settings of the synthetic learner; see the equations in the module's docstring.
 
-    A task's `settings.effort` overrides `effort`.
+    A task's `settings.effort` overrides `effort`. `order` is `"given"` (the curriculum's edges),
+    `"none"`, `"reversed"`, `"shuffled:SEED"`, `"hidden:SEED"` (random prerequisites), or another
+    curriculum with the same tasks: a `Curriculum`, a file or a name; see `order.true_order`. The
+    programs still see the curriculum as given.
+
+    Example:
+        >>> Learner(noise=0.5, order="shuffled:3")
     """
 
     episodes: int = 16  # episodes per time-step
@@ -54,8 +62,10 @@ class Learner:
     noise: float = 1.0  # 1: an episode succeeds or fails; 0: its score is the skill
     ceiling: float = 1.0  # the best mean return; 1 is the curriculum's maximum
     mastered: float = 0.9  # the skill that counts as mastered
+    order: Order = "given"  # which tasks are the prerequisites of which
 
     def __post_init__(self) -> None:
+        check_order(self.order)
         if not isinstance(self.episodes, int | np.integer):
             raise MasteryError(f"the learner's episodes is {self.episodes!r}; it must be whole")
         for name, low, high in (
@@ -79,7 +89,7 @@ class Learner:
 class _World(NamedTuple):
     """The learner's constants as arrays."""
 
-    before: Array  # (N, N): [c, p] is 1 where p → c
+    before: Array  # (N, N): [c, p] is 1 where p → c in the learner's order
     rehearse: Array  # (N, N): episodes of each task -> practice of each task
     rate: Array  # (N,)
     start: float
@@ -247,8 +257,10 @@ def _world(curriculum: Curriculum, learner: Learner, efforts: NDArray[np.float64
     n = len(curriculum)
     if n > 5000:
         raise MasteryError(f"the simulator takes at most 5000 tasks, and this curriculum has {n}")
+    order = true_order(learner.order, curriculum)
+    at = np.array([curriculum.positions[name] for name in order.names])  # its names are resorted
     before = np.zeros((n, n))
-    before[curriculum.edges[:, 1], curriculum.edges[:, 0]] = 1.0
+    before[at[order.edges[:, 1]], at[order.edges[:, 0]]] = 1.0
     share = (before / np.maximum(before.sum(axis=1, keepdims=True), 1)).T
     to_mastered = math.log((0.9 + learner.start) / (1 - 0.9) / learner.start)
     return _World(
