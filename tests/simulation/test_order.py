@@ -6,11 +6,13 @@ from collections import Counter
 import networkx as nx
 import numpy as np
 import pytest
+from command import mastery
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mastery import Curriculum, MasteryError, Task
 from mastery.simulation.order import order_note, true_order, without_order
+from mastery.simulation.page import simulation_page
 from mastery.simulation.simulate import Learner, _efforts, _world, simulate
 
 MAZE = Curriculum.load("obstructed-maze")
@@ -216,3 +218,50 @@ def test_the_note_counts_the_edges():
     assert order_note(other, without_order(CHAIN)) == (
         "The programs know no order. The learner's: mine (2 edges)."
     )
+
+
+def test_the_page_draws_the_order_that_the_learner_needs():
+    for order, drawn in (("given", 3), ("reversed", 4)):
+        learner = Learner(order=order)
+        outcomes = simulate(CHAIN, ["mr"], seeds=1, steps=5, learner=learner)
+        html = simulation_page(CHAIN, outcomes, learner, "x")
+        assert html.count("<svg") == drawn
+        assert ("differs from the curriculum" in html) == (order == "reversed")
+        assert f"order {order}." in html
+
+
+def said(*arguments, rc=0):
+    """What a command prints, without line breaks."""
+    return " ".join(mastery("simulate", *arguments, rc=rc).split())
+
+
+def test_the_command_line_takes_an_order(tmp_path):
+    few = ("--against", "", "--seeds", 1, "--steps", 5, "--backend", "numpy")
+    text = said(
+        "obstructed-maze", *few, "--learner", f"noise=0.5,order={written(tmp_path, 'toml')}"
+    )
+    assert f"{tmp_path}/true.toml (4 edges," in text
+    text = said("obstructed-maze", *few, "--learner", "order=reversed")
+    assert "differs from the curriculum's: reversed" in text
+    assert "order" not in said("obstructed-maze", *few).lower()
+    page = tmp_path / "page.html"
+    text = said("key-corridor", *few, "--without-order", "--learner", "order=shuffled", "-o", page)
+    assert "The programs know no order. The learner's: shuffled:0 (5 edges)." in text
+    html = page.read_text()
+    assert "The programs know no order." in html
+    assert html.count("<svg") == 4
+    help_text = said("--help")
+    for word in ("hidden:SEED", "shuffled:SEED", "--without-order"):
+        assert word in help_text
+
+
+def test_the_command_line_explains_a_wrong_order(tmp_path):
+    for order, message in (
+        ("shufled", "choose from given"),
+        ("obstructed-maze", "has no task 'S3R1'"),
+        (tmp_path / "none.toml", "cannot read"),
+    ):
+        error = mastery("simulate", "key-corridor", "--learner", f"order={order}", rc=2)
+        assert message in error
+        assert error.startswith("mastery: ")
+        assert error.count("\n") == 1
