@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 import mastery
-from mastery.programs.evidence import Evidence
 from mastery.programs.distribution import cumulative, draw
+from mastery.programs.evidence import Evidence
 
 curriculum = mastery.Curriculum.load("key-corridor")
 n = len(curriculum)

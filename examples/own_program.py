@@ -16,8 +16,8 @@ class LeastRecent:
         xp = noise.__array_namespace__()  # NumPy or JAX, as it is given
         return {"age": xp.zeros_like(noise[0])}
 
-    def observe(self, state, returns, seen, noise):
-        return {"age": (state["age"] + 1) * ~seen}
+    def observe(self, state, evidence, noise):
+        return {"age": (state["age"] + 1) * ~evidence.seen}
 
     def distribution(self, state):
         xp = state["age"].__array_namespace__()

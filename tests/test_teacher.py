@@ -185,8 +185,8 @@ class OwnProgram:
         xp = noise.__array_namespace__()
         return {"count": xp.zeros(noise.shape[1], dtype=xp.int32)}
 
-    def observe(self, state, returns, seen, noise):
-        return {"count": state["count"] + seen}
+    def observe(self, state, evidence, noise):
+        return {"count": state["count"] + evidence.seen}
 
     def distribution(self, state):
         least = state["count"] == state["count"].min()
@@ -216,10 +216,10 @@ def test_a_program_of_ones_own_that_is_wrong_is_told():
 
 
 class Fails(OwnProgram):
-    def observe(self, state, returns, seen, noise):
-        if returns.max() > 1:
+    def observe(self, state, evidence, noise):
+        if evidence.mean.max() > 1:
             raise RuntimeError("no")
-        return super().observe(state, returns, seen, noise)
+        return super().observe(state, evidence, noise)
 
 
 def test_when_a_program_of_ones_own_fails_nothing_has_changed():

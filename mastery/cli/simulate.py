@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +27,7 @@ from mastery.drawing.pictures import bar, sparkline
 from mastery.errors import MasteryError, did_you_mean
 from mastery.programs.named import PROGRAMS
 from mastery.programs.recipe import Recipe
+from mastery.simulation.order import order_note, true_order, without_order
 from mastery.simulation.page import simulation_page, steps_text
 from mastery.simulation.simulate import Learner, Outcome, simulate
 
@@ -54,9 +55,19 @@ def simulate_command(
     learner: Annotated[
         str,
         typer.Option(
-            help="The learner's settings, such as noise=0.5,leak=0 (see docs/simulator.md)."
+            help="The learner's settings, such as noise=0.5,leak=0 (see docs/simulator.md). "
+            "[bold]order=[/bold] gives it another order than the curriculum's: none, reversed, "
+            "shuffled:SEED, hidden:SEED (random prerequisites), or a curriculum with the same "
+            "tasks, e.g. order=true.toml. Programs still see the curriculum's order."
         ),
     ] = "",
+    hide_order: Annotated[
+        bool,
+        typer.Option(
+            "--without-order",
+            help="Let the programs see the tasks without their order; the learner keeps it.",
+        ),
+    ] = False,
     backend: Annotated[str, typer.Option(help="The array library: auto, jax or numpy.")] = "auto",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the curves to this HTML file.")
@@ -68,6 +79,9 @@ def simulate_command(
     """
     loaded = Curriculum.load(curriculum)
     model = _learner(learner)
+    model = replace(model, order=true_order(model.order, loaded))
+    if hide_order:
+        loaded = without_order(loaded)
     check_place(out)
     names = [program, *(PROGRAMS if against.strip() == "all" else split_programs(against))]
     recipes = list(dict.fromkeys(str(Recipe.parse(name)) for name in names))
@@ -106,6 +120,9 @@ def _learner(text: str) -> Learner:
         key, _, value = item.partition("=")
         if key not in known:
             raise MasteryError(f"the learner has no setting {key!r}{did_you_mean(key, known)}")
+        if key == "order":
+            settings[key] = value.strip()
+            continue
         try:
             settings[key] = int(value) if known[key] == "int" else float(value)
         except ValueError:
@@ -194,6 +211,8 @@ def _print_outcomes(curriculum: Curriculum, outcomes: list[Outcome], learner: Le
             *(f"{share:.0%}" for share in o.spent),
         )
     console.print(table, highlight=False)
+    if note := order_note(true_order(learner.order, curriculum), curriculum):
+        console.print(escape(note), highlight=False)
     console.print(
         "[dim]The last three columns are shares of training: on tasks already mastered, on tasks "
         "learnable but not mastered, and on tasks not yet learnable.[/dim]"

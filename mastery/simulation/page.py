@@ -11,6 +11,7 @@ import numpy as np
 from mastery.curriculum import Curriculum
 from mastery.drawing.pictures import curriculum_svg, curves_svg
 from mastery.drawing.static_page import section, static_page
+from mastery.simulation.order import order_note, true_order
 from mastery.simulation.simulate import Learner, Outcome
 
 KINDS = ("mastered", "learnable", "not yet learnable")
@@ -24,15 +25,19 @@ def simulation_page(
     Args:
         curriculum: The curriculum.
         outcomes: The outcomes to compare; the curriculum is drawn with the skills of the first.
-        learner: The synthetic learner's settings.
+        learner: The synthetic learner's settings. If its order differs from the curriculum's, the
+            page says so and draws both.
         command: The command line to show on the page.
     """
     first = outcomes[0]
     final = dict(zip(curriculum.names, first.skill[-1].mean(axis=0).tolist(), strict=True))
     mean = {o.program: (o.times, o.skill.mean(axis=2)) for o in outcomes}
     share = {o.program: (o.times, (o.skill >= learner.mastered).mean(axis=2)) for o in outcomes}
+    order = true_order(learner.order, curriculum)
+    note = order_note(order, curriculum)
+    said = f"<p>{escape(note)}</p>" if note else ""
     sections = [
-        section("Time-steps to master every task", _table(outcomes) + _key()),
+        section("Time-steps to master every task", said + _table(outcomes) + _key()),
         section(
             "How many tasks are mastered",
             f"<p class='soft'>Share of tasks with a skill of at least {learner.mastered:g}: median "
@@ -49,8 +54,12 @@ def simulation_page(
                 "graph",
             )
         )
+        if note:
+            needs = "The order that the learner needs"
+            sections.append(section(needs, curriculum_svg(order, final), "graph"))
     seeds = len(first.steps)
-    settings = ", ".join(f"{k} {v:g}" for k, v in vars(learner).items())
+    settings = ", ".join(f"{k} {v:g}" for k, v in vars(learner).items() if k != "order")
+    settings += f", order {escape(order.name)}"
     sections.append(
         section(
             "How this was made",

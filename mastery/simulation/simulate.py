@@ -10,13 +10,15 @@ The learner (docs/simulator.md gives the reasons) has a skill x_c in [0, 1] for 
     forgetting                  x_c ← (1 − forgetting) · x_c
 
 with rate_c such that a ready learner goes from 0 to 0.9 in `effort` episodes. A curriculum is
-mastered at the first time-step when every skill is at least `mastered`.
+mastered at the first time-step when every skill is at least `mastered`. Predecessors and edges are
+those of the learner's `order`: the curriculum's, unless the settings say otherwise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -26,13 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
-from mastery.errors import MasteryError, check_whole
+from mastery.errors import MasteryError, ProgramError, check_whole
 from mastery.programs.check import check_fits
 from mastery.programs.distribution import cumulative, draw
 from mastery.programs.evidence import Evidence
 from mastery.programs.program import ProgramLike
 from mastery.programs.recipe import Recipe
 from mastery.programs.step import teaching_step
+from mastery.simulation.order import Order, check_order, true_order
 from mastery.statistics import median_time
 
 Array = Any  # a NumPy or a JAX array
@@ -42,7 +45,13 @@ Array = Any  # a NumPy or a JAX array
 class Learner:
     """The settings of the synthetic learner; see the equations in the module's docstring.
 
-    A task's `settings.effort` overrides `effort`.
+    A task's `settings.effort` overrides `effort`. `order` is `"given"` (the curriculum's edges),
+    `"none"`, `"reversed"`, `"shuffled:SEED"`, `"hidden:SEED"` (random prerequisites), or another
+    curriculum with the same tasks: a `Curriculum`, a file or a name; see `order.true_order`. The
+    programs still see the curriculum as given.
+
+    Example:
+        >>> Learner(noise=0.5, order="shuffled:3")
     """
 
     episodes: int = 16  # episodes per time-step
@@ -54,8 +63,10 @@ class Learner:
     noise: float = 1.0  # 1: an episode succeeds or fails; 0: its score is the skill
     ceiling: float = 1.0  # the best mean return; 1 is the curriculum's maximum
     mastered: float = 0.9  # the skill that counts as mastered
+    order: Order = "given"  # which tasks are the prerequisites of which
 
     def __post_init__(self) -> None:
+        check_order(self.order)
         if not isinstance(self.episodes, int | np.integer):
             raise MasteryError(f"the learner's episodes is {self.episodes!r}; it must be whole")
         for name, low, high in (
@@ -79,7 +90,7 @@ class Learner:
 class _World(NamedTuple):
     """The learner's constants as arrays."""
 
-    before: Array  # (N, N): [c, p] is 1 where p → c
+    before: Array  # (N, N): [c, p] is 1 where p → c in the learner's order
     rehearse: Array  # (N, N): episodes of each task -> practice of each task
     rate: Array  # (N,)
     start: float
@@ -160,6 +171,7 @@ def simulate(
 
     Raises:
         MasteryError: If an argument is invalid.
+        ProgramError: If a program of yours does not run under JAX.
 
     Example:
         >>> simulate(Curriculum.load("key-corridor"), ["mr", "gprop-linreg"], seeds=5)
@@ -246,8 +258,10 @@ def _world(curriculum: Curriculum, learner: Learner, efforts: NDArray[np.float64
     n = len(curriculum)
     if n > 5000:
         raise MasteryError(f"the simulator takes at most 5000 tasks, and this curriculum has {n}")
+    order = true_order(learner.order, curriculum)
+    at = np.array([curriculum.positions[name] for name in order.names])  # its names are resorted
     before = np.zeros((n, n))
-    before[curriculum.edges[:, 1], curriculum.edges[:, 0]] = 1.0
+    before[at[order.edges[:, 1]], at[order.edges[:, 0]]] = 1.0
     share = (before / np.maximum(before.sum(axis=1, keepdims=True), 1)).T
     to_mastered = math.log((0.9 + learner.start) / (1 - 0.9) / learner.start)
     return _World(
@@ -344,6 +358,22 @@ def _numpy_chunks(
             return
 
 
+@contextmanager
+def _under_jax(program: ProgramLike) -> Iterator[None]:
+    """Explain the errors of a program that JAX cannot compile."""
+    import jax
+
+    try:
+        yield
+    except (TypeError, jax.errors.JAXIndexError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise ProgramError(
+            f"the program {type(program).__name__} does not run under JAX; take the namespace "
+            "from its inputs (xp = x.__array_namespace__()) and do not call NumPy itself, or "
+            f'simulate with backend="numpy" ({first})'
+        ) from error
+
+
 def _jax_chunks(
     program: ProgramLike, world: _World, episodes: int, seeds: int, seed: int, budget: int
 ) -> Iterator[_Carry]:
@@ -364,10 +394,11 @@ def _jax_chunks(
     def stack(arrays: Sequence[Any]) -> Array:
         return jnp.asarray(np.stack(arrays), dtype=float)  # float32, unless JAX has x64 enabled
 
-    carry = jax.jit(jax.vmap(partial(_start, program)))(stack([luck.noise() for luck in lucks]))
+    with _under_jax(program):
+        carry = jax.jit(jax.vmap(partial(_start, program)))(stack([luck.noise() for luck in lucks]))
     for length in _plan(budget):
         chunks = (stack(u) for u in zip(*(x.chunk(length) for x in lucks), strict=True))
-        with jax.default_matmul_precision("highest"):
+        with jax.default_matmul_precision("highest"), _under_jax(program):
             carry = run(carry, *chunks)
         yield carry._replace(state=None)
         if np.asarray(carry.mastered_at).all():

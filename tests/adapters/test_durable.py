@@ -145,10 +145,10 @@ class Fails:
     def init(self, noise):
         return noise[0]
 
-    def observe(self, state, returns, seen, noise):
-        if returns[0] == 0.5:
+    def observe(self, state, evidence, noise):
+        if evidence.mean[0] == 0.5:
             raise RuntimeError("no halves")
-        return returns
+        return evidence.mean
 
     def distribution(self, state):
         return state * 0 + 0.5

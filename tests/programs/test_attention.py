@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mastery.programs.evidence import Evidence
 from mastery import Curriculum, Recipe, Task
 from mastery.programs.attention import Exp3S, MasteringRate, TimeStep, View
+from mastery.programs.evidence import Evidence
 from mastery.programs.graph import make_graph
 
 BACKENDS = pytest.mark.parametrize("xp", [np, jnp], ids=["numpy", "jax"])
@@ -155,7 +155,9 @@ def test_exp3s_follows_its_update(xp):
     noise = xp.zeros((3, 3))
     state = program.init(noise)
     both = xp.asarray([True, True, False])
-    state = program.observe(state, Evidence.single(xp.asarray([0.0, 0.0, 0.0]), both), noise)  # no gain yet
+    state = program.observe(
+        state, Evidence.single(xp.asarray([0.0, 0.0, 0.0]), both), noise
+    )  # no gain yet
     np.testing.assert_allclose(program.distribution(state), [1 / 3] * 3, rtol=1e-6)
     state = program.observe(state, Evidence.single(xp.asarray([1.0, 0.5, 0.0]), both), noise)
     # Gains 1 and 0.5. Both percentiles are the lower of the two (index ⌊0.2⌋ = ⌊0.8⌋ = 0), so

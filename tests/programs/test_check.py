@@ -23,8 +23,8 @@ class Counting:
         xp = noise.__array_namespace__()
         return (xp.zeros_like(noise[0]),)
 
-    def observe(self, state, returns, seen, noise):
-        return (state[0] + seen,)
+    def observe(self, state, evidence, noise):
+        return (state[0] + evidence.seen,)
 
     def distribution(self, state):
         weight = 1 / (1 + state[0])
@@ -58,8 +58,8 @@ class WrongShape(Counting):
 
 
 class InPlace(Counting):
-    def observe(self, state, returns, seen, noise):
-        state[0][seen] += 1
+    def observe(self, state, evidence, noise):
+        state[0][evidence.seen] += 1
         return state
 
 
@@ -72,9 +72,9 @@ class InPlaceLater(Counting):
 class HiddenState(Counting):
     steps = 0
 
-    def observe(self, state, returns, seen, noise):
+    def observe(self, state, evidence, noise):
         self.steps += 1
-        return (state[0] + seen * self.steps,)
+        return (state[0] + evidence.seen * self.steps,)
 
 
 class OwnRandomness(Counting):
@@ -84,22 +84,22 @@ class OwnRandomness(Counting):
 
 
 class GrowingState(Counting):
-    def observe(self, state, returns, seen, noise):
-        return (*state, returns)
+    def observe(self, state, evidence, noise):
+        return (*state, evidence.mean)
 
 
 class Text(Counting):
     def init(self, noise):
         return (super().init(noise)[0], "text")
 
-    def observe(self, state, returns, seen, noise):
-        return (state[0] + seen, "text")
+    def observe(self, state, evidence, noise):
+        return (state[0] + evidence.seen, "text")
 
 
 class OnlyNumpy(Counting):
-    def observe(self, state, returns, seen, noise):
+    def observe(self, state, evidence, noise):
         counts = np.array(state[0])
-        counts[np.asarray(seen)] += 1
+        counts[np.asarray(evidence.seen)] += 1
         return (counts,)
 
 
@@ -119,8 +119,12 @@ class ChangesNoise(Counting):
 
 
 class OtherTypeUnderJax(Counting):
-    def observe(self, state, returns, seen, noise):
-        return (state[0] + seen,) if not hasattr(seen, "at") else ((state[0] + seen).astype(int),)
+    def observe(self, state, evidence, noise):
+        return (
+            (state[0] + evidence.seen,)
+            if not hasattr(evidence.seen, "at")
+            else ((state[0] + evidence.seen).astype(int),)
+        )
 
 
 class MasksUnderJax(Counting):
@@ -129,8 +133,8 @@ class MasksUnderJax(Counting):
 
 
 class ForgetsReturn(Counting):
-    def observe(self, state, returns, seen, noise):
-        state[0] + seen
+    def observe(self, state, evidence, noise):
+        state[0] + evidence.seen
 
 
 class GivesText(Counting):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from oracle import SlowProgram
 from strategies import curricula, histories, recipes
 
-from mastery.programs.evidence import Evidence
 from mastery import Curriculum, Program, ProgramError, Recipe, Task, Teacher
+from mastery.programs.evidence import Evidence
 from mastery.programs.graph import make_graph
 from mastery.programs.named import PROGRAMS
 

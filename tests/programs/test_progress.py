@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mastery.programs.evidence import Evidence
 from mastery import Curriculum, Recipe, Task
+from mastery.programs.evidence import Evidence
 
 BACKENDS = pytest.mark.parametrize("xp", [np, jnp], ids=["numpy", "jax"])
 

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from mastery.programs.evidence import Evidence
 from mastery import Curriculum, Recipe
+from mastery.programs.evidence import Evidence
 from mastery.programs.named import PROGRAMS
 from mastery.programs.side_by_side import Switch, stack
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mastery import Curriculum, MasteryError, Task
+from mastery import Curriculum, MasteryError, ProgramError, Task
 from mastery.simulation.simulate import Learner, Outcome, _efforts, _start, _step, _world, simulate
 
 
@@ -33,8 +33,8 @@ def step_once(skill, edges, learner, drawn, n):
         def init(self, noise):
             return np.zeros(n)
 
-        def observe(self, state, returns, seen, noise):
-            return np.where(seen, returns, np.nan)
+        def observe(self, state, evidence, noise):
+            return np.where(evidence.seen, evidence.mean, np.nan)
 
         def distribution(self, state):
             return np.arange(n) == drawn
@@ -128,7 +128,7 @@ class Last:
     def init(self, noise):
         return noise[0]
 
-    def observe(self, state, returns, seen, noise):
+    def observe(self, state, evidence, noise):
         return state
 
     def distribution(self, state):
@@ -149,6 +149,45 @@ def test_a_program_of_ones_own_can_be_tried():
         simulate("key-corridor", ["mr"])
     with pytest.raises(MasteryError, match="is a class"):
         simulate(curriculum, [Last])
+
+
+class NumPyOnly:
+    """A program of one's own that calls NumPy on its inputs: uniform."""
+
+    def init(self, noise):
+        return noise[0] * 0
+
+    def observe(self, state, evidence, noise):
+        return np.where(evidence.seen, evidence.mean, state)
+
+    def distribution(self, state):
+        return np.full(state.shape[0], 1 / state.shape[0])
+
+
+class InPlace(NumPyOnly):
+    """One that changes an array in place."""
+
+    def observe(self, state, evidence, noise):
+        state = state + 0
+        state[0] = 1
+        return state
+
+
+class Branches(NumPyOnly):
+    """One that branches on a value, before the first time-step."""
+
+    def init(self, noise):
+        return noise[0] if noise[0, 0] < 0.5 else noise[1]
+
+
+@pytest.mark.parametrize("program", [NumPyOnly(), InPlace(), Branches()])
+def test_a_program_for_numpy_only_is_refused_under_jax(program):
+    curriculum = Curriculum.load("blocked-unlock-pickup")
+    name = type(program).__name__
+    with pytest.raises(ProgramError, match=rf"{name} does not run under JAX.*backend=\"numpy\""):
+        simulate(curriculum, [program], seeds=2, steps=20, backend="jax")
+    own, uniform = simulate(curriculum, [program, "uniform"], seeds=2, steps=20, backend="numpy")
+    np.testing.assert_allclose(own.skill, uniform.skill)
 
 
 def test_what_is_trained_on_after_mastery_is_not_counted():
