@@ -166,7 +166,8 @@ def test_explain_is_a_table_and_data():
     assert why.probability.tolist() == list(teacher.probabilities.values())
     text = str(why)
     assert text.splitlines()[0].split() == [
-        "task", "mastery", "learnability", "progress", "attention", "redistributed", "probability",
+        "task", "returns", "mastery", "learnability", "progress", "attention", "redistributed",
+        "probability",
     ]  # fmt: skip
     assert "0.688" in text
     assert len(text.splitlines()) == 7
@@ -197,7 +198,9 @@ def test_a_program_of_ones_own(tmp_path):
     teacher = Teacher(small(), OwnProgram(), seed=0)
     teacher.update({"easy": 1.0})
     assert teacher.probabilities == {"easy": 0.0, "hard": 1.0}
-    assert np.isnan(teacher.explain().mastery).all()
+    assert teacher.mastery == {"easy": 1.0, "hard": 0.0}  # measured for every program
+    assert teacher.explain().returns.tolist() == [1, 0]
+    assert np.isnan(teacher.explain().attention).all()
     assert teacher.time_step == 1
     teacher.save(tmp_path / "t")
     with pytest.raises(CheckpointError, match="custom program \\(OwnProgram\\)"):
@@ -226,7 +229,7 @@ def test_when_a_program_of_ones_own_fails_nothing_has_changed():
     teacher = Teacher(small(), Fails(), seed=0, per_episode=True)
     twin = Teacher(small(), Fails(), seed=0, per_episode=True)
     with pytest.raises(RuntimeError, match="no"):
-        teacher.update({"easy": [0.1, 0.2, 7.0]})
+        teacher.update({"easy": [0.1, 0.2, 1.5]})
     assert teacher.probabilities == twin.probabilities
     assert teacher.sample(20) == twin.sample(20)
     assert teacher.time_step == 0
@@ -279,6 +282,7 @@ def test_a_long_plateau_does_not_end_in_nonsense(program):
     assert sum(teacher.probabilities.values()) == pytest.approx(1)
 
 
+@pytest.mark.filterwarnings("ignore:task .* far outside its bounds")
 def test_tiny_and_large_returns_make_sense():
     for program in ("mr", "competence:exponent=8", "gprop-linreg"):
         for size in (1e-310, 1e-30, 1e30):
@@ -369,6 +373,8 @@ class TeacherMachine(RuleBasedStateMachine):
         per_episode=st.booleans(),
     )
     def start(self, curriculum, program, seed, per_episode):
+        if program == "adarft" and len(curriculum) > 1 and not len(curriculum.edges):
+            program = "mopps"  # it needs difficulties
         self.curriculum, self.program = curriculum, program
         self.teacher = Teacher(curriculum, program, seed=seed, per_episode=per_episode)
         self.twin = Teacher(curriculum, program, seed=seed, per_episode=per_episode)
@@ -431,7 +437,9 @@ class TeacherMachine(RuleBasedStateMachine):
                 np.testing.assert_array_equal(value, b["state"][path])
 
 
-TestTeacherMachine = TeacherMachine.TestCase
+TestTeacherMachine = pytest.mark.filterwarnings("ignore:task .* far outside its bounds")(
+    TeacherMachine.TestCase
+)
 TestTeacherMachine.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 

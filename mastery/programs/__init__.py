@@ -4,10 +4,14 @@
 
 Modules, in the order data flows:
 
+    returns        what `Teacher.update` is given → evidence
+    evidence       what a time-step tells about each task
     progress       returns → learning progress β
     attention      progress and mastery → attention (equations 1, 2 and 3)
     graph          the order of the tasks as arrays
+    rules          the rules of other papers, one module each
     distribution   attention → probabilities, and drawing from them
+    sharing        gates, sharing by cost, and a share for what was left out
     program        the parts combined, as pure functions
     step           one time-step of teaching
     named          the table of programs by name
@@ -15,6 +19,7 @@ Modules, in the order data flows:
     functions      one function per named program: mr(), gprop_linreg(), …
     side_by_side   several programs in one `jax.vmap`
     check          check_program, for your own programs
+    explanation    why each task has its probability
     states         a program's state as a tree of arrays
 """
 
@@ -33,18 +38,42 @@ from mastery.programs.functions import (
     target,
     uniform,
 )
+from mastery.programs.rules.functions import (
+    adarft,
+    ado,
+    bidirectional,
+    dump,
+    greso,
+    learnability,
+    learnability_topk,
+    mopps,
+    odm,
+    plr,
+    sec,
+)
 
 __all__ = [
+    "adarft",
+    "ado",
+    "bidirectional",
     "boltzmann_window",
     "competence",
+    "dump",
     "exp3s",
     "gamax_linreg",
     "gamax_online",
     "gamax_window",
     "gprop_linreg",
+    "greso",
+    "learnability",
+    "learnability_topk",
+    "mopps",
     "mr",
     "naive",
+    "odm",
+    "plr",
     "sampling",
+    "sec",
     "sequential",
     "target",
     "uniform",

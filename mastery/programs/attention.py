@@ -39,7 +39,7 @@ class View(NamedTuple):
     mastery: Array  # (N,): M_c
     progress: Array  # (N,): β_c
     graph: Graph
-    uniforms: Array  # (N,) uniforms of this time-step, if the program uses noise
+    uniforms: Array = ()  # (N,) uniforms of this time-step, if the program uses noise
 
 
 class TimeStep(NamedTuple):

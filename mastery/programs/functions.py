@@ -1,12 +1,15 @@
 """One function for each named program, with its settings as typed keyword arguments.
 
 Each returns a `Recipe`, which `Teacher` and `simulate` accept. The text form of the command line
-and of files is equivalent: `mr(delta=0.8)` equals `Recipe.parse("mr:delta=0.8")`.
+and of files is equivalent: `mr(delta=0.8)` equals `Recipe.parse("mr:delta=0.8")`. Every function
+also takes the keyword arguments of `Common`. The rules of other papers are in `rules.functions`.
 """
 
 from __future__ import annotations
 
-from mastery.programs.recipe import Recipe
+from typing import Unpack
+
+from mastery.programs.recipe import Common, Recipe
 
 
 def mr(
@@ -20,6 +23,7 @@ def mr(
     successors: float = 1.0,
     progress: str = "linreg",
     distribution: str = "prop",
+    **common: Unpack[Common],
 ) -> Recipe:
     """The mastering-rate program: train on what is learnable but not learned yet (eq. 1 to 3).
 
@@ -56,10 +60,13 @@ def mr(
         successors=successors,
         progress=progress,
         distribution=distribution,
+        **common,
     )
 
 
-def gprop_linreg(*, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0) -> Recipe:
+def gprop_linreg(
+    *, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0, **common: Unpack[Common]
+) -> Recipe:
     """The paper's improved Teacher-Student program (Willems et al. 2020, section 3).
 
     d_c = (1 − ε) |β_c| / Σ |β| + ε / N, where β_c is the slope of the last K returns.
@@ -69,10 +76,12 @@ def gprop_linreg(*, epsilon: float = 0.1, window: int = 10, exponent: float = 1.
         window: K, the number of most recent returns used per task.
         exponent: The power that |β_c| is raised to.
     """
-    return Recipe.parse("gprop-linreg", epsilon=epsilon, window=window, exponent=exponent)
+    return Recipe.parse("gprop-linreg", epsilon=epsilon, window=window, exponent=exponent, **common)
 
 
-def gamax_linreg(*, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0) -> Recipe:
+def gamax_linreg(
+    *, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0, **common: Unpack[Common]
+) -> Recipe:
     """Choose the task with the largest |β_c|, where β_c is the slope of its last K returns
     (Willems et al. 2020, section 3).
 
@@ -81,11 +90,16 @@ def gamax_linreg(*, epsilon: float = 0.1, window: int = 10, exponent: float = 1.
         window: K, the number of most recent returns used per task.
         exponent: The power that |β_c| is raised to.
     """
-    return Recipe.parse("gamax-linreg", epsilon=epsilon, window=window, exponent=exponent)
+    return Recipe.parse("gamax-linreg", epsilon=epsilon, window=window, exponent=exponent, **common)
 
 
 def gamax_window(
-    *, alpha: float = 0.1, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0
+    *,
+    alpha: float = 0.1,
+    epsilon: float = 0.1,
+    window: int = 10,
+    exponent: float = 1.0,
+    **common: Unpack[Common],
 ) -> Recipe:
     """Choose the task with the largest |β_c|, where β_c is a moving average of the slope of its
     last K returns (Matiisen et al. 2017, Window).
@@ -97,12 +111,17 @@ def gamax_window(
         exponent: The power that |β_c| is raised to.
     """
     return Recipe.parse(
-        "gamax-window", alpha=alpha, epsilon=epsilon, window=window, exponent=exponent
+        "gamax-window", alpha=alpha, epsilon=epsilon, window=window, exponent=exponent, **common
     )
 
 
 def gamax_online(
-    *, alpha: float = 0.1, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0
+    *,
+    alpha: float = 0.1,
+    epsilon: float = 0.1,
+    window: int = 10,
+    exponent: float = 1.0,
+    **common: Unpack[Common],
 ) -> Recipe:
     """Choose the task with the largest |β_c|, where β_c is a moving average of the changes of its
     return, β ← α (r_t − r_{t−1}) + (1 − α) β (Matiisen et al. 2017, Online).
@@ -114,12 +133,17 @@ def gamax_online(
         exponent: The power that |β_c| is raised to.
     """
     return Recipe.parse(
-        "gamax-online", alpha=alpha, epsilon=epsilon, window=window, exponent=exponent
+        "gamax-online", alpha=alpha, epsilon=epsilon, window=window, exponent=exponent, **common
     )
 
 
 def naive(
-    *, alpha: float = 0.1, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0
+    *,
+    alpha: float = 0.1,
+    epsilon: float = 0.1,
+    window: int = 10,
+    exponent: float = 1.0,
+    **common: Unpack[Common],
 ) -> Recipe:
     """Train on one task for K time-steps, then update its β_c with the slope of its returns in
     them (Matiisen et al. 2017, Naive).
@@ -130,10 +154,12 @@ def naive(
         window: K, the number of time-steps per task, and of most recent returns used.
         exponent: The power that |β_c| is raised to.
     """
-    return Recipe.parse("naive", alpha=alpha, epsilon=epsilon, window=window, exponent=exponent)
+    return Recipe.parse(
+        "naive", alpha=alpha, epsilon=epsilon, window=window, exponent=exponent, **common
+    )
 
 
-def sampling(*, window: int = 10, exponent: float = 1.0) -> Recipe:
+def sampling(*, window: int = 10, exponent: float = 1.0, **common: Unpack[Common]) -> Recipe:
     """Draw one of the last K changes of each task's return, and choose the task with the largest
     absolute change (Matiisen et al. 2017, Sampling).
 
@@ -141,11 +167,16 @@ def sampling(*, window: int = 10, exponent: float = 1.0) -> Recipe:
         window: K, the number of most recent changes used per task.
         exponent: The power that the absolute change is raised to.
     """
-    return Recipe.parse("sampling", window=window, exponent=exponent)
+    return Recipe.parse("sampling", window=window, exponent=exponent, **common)
 
 
 def boltzmann_window(
-    *, alpha: float = 0.1, temperature: float = 4e-4, window: int = 10, exponent: float = 1.0
+    *,
+    alpha: float = 0.1,
+    temperature: float = 4e-4,
+    window: int = 10,
+    exponent: float = 1.0,
+    **common: Unpack[Common],
 ) -> Recipe:
     """d_c = exp(|β_c| / τ) / Σ exp(|β| / τ), where β_c is a moving average of slopes (Matiisen et
     al. 2017).
@@ -158,11 +189,18 @@ def boltzmann_window(
         exponent: The power that |β_c| is raised to.
     """
     return Recipe.parse(
-        "boltzmann-window", alpha=alpha, temperature=temperature, window=window, exponent=exponent
+        "boltzmann-window",
+        alpha=alpha,
+        temperature=temperature,
+        window=window,
+        exponent=exponent,
+        **common,
     )
 
 
-def exp3s(*, eta: float = 0.001, epsilon: float = 0.05, window: int = 10) -> Recipe:
+def exp3s(
+    *, eta: float = 0.001, epsilon: float = 0.05, window: int = 10, **common: Unpack[Common]
+) -> Recipe:
     """The bandit Exp3.S on changes of the return (Graves et al. 2017).
 
     Args:
@@ -170,10 +208,10 @@ def exp3s(*, eta: float = 0.001, epsilon: float = 0.05, window: int = 10) -> Rec
         epsilon: ε, the share of training spread evenly over all tasks.
         window: K, the number of most recent changes used per task.
     """
-    return Recipe.parse("exp3s", eta=eta, epsilon=epsilon, window=window)
+    return Recipe.parse("exp3s", eta=eta, epsilon=epsilon, window=window, **common)
 
 
-def competence(*, window: int = 10, exponent: float = 1.0) -> Recipe:
+def competence(*, window: int = 10, exponent: float = 1.0, **common: Unpack[Common]) -> Recipe:
     """Choose tasks in proportion to |β_c|, where β_c is the mean of the newer half of the last K
     returns minus the mean of the older half (Fournier et al. 2018).
 
@@ -181,32 +219,32 @@ def competence(*, window: int = 10, exponent: float = 1.0) -> Recipe:
         window: K, the number of most recent returns used per task.
         exponent: The power that |β_c| is raised to.
     """
-    return Recipe.parse("competence", window=window, exponent=exponent)
+    return Recipe.parse("competence", window=window, exponent=exponent, **common)
 
 
-def uniform(*, window: int = 10) -> Recipe:
+def uniform(*, window: int = 10, **common: Unpack[Common]) -> Recipe:
     """Baseline: all tasks are equally likely.
 
     Args:
         window: K, the number of returns in the reported mastery; it does not affect training.
     """
-    return Recipe.parse("uniform", window=window)
+    return Recipe.parse("uniform", window=window, **common)
 
 
-def target(*, window: int = 10) -> Recipe:
+def target(*, window: int = 10, **common: Unpack[Common]) -> Recipe:
     """Baseline: only tasks without successors.
 
     Args:
         window: K, the number of returns in the reported mastery; it does not affect training.
     """
-    return Recipe.parse("target", window=window)
+    return Recipe.parse("target", window=window, **common)
 
 
-def sequential(*, threshold: float = 0.9, window: int = 10) -> Recipe:
+def sequential(*, threshold: float = 0.9, window: int = 10, **common: Unpack[Common]) -> Recipe:
     """Baseline: one level of the order at a time.
 
     Args:
         threshold: The mastery that every task of a level must reach before the next level.
         window: K, the number of most recent returns used per task.
     """
-    return Recipe.parse("sequential", threshold=threshold, window=window)
+    return Recipe.parse("sequential", threshold=threshold, window=window, **common)

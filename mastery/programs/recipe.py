@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -94,6 +94,18 @@ SETTINGS = {
     "by_cost": Setting("0 shares episodes, 1 shares their cost: frames, tokens, seconds", 0, 1),
     "reprobe": Setting("the share of training spread evenly over all tasks at the end", 0, 1),
 }
+
+
+class Common(TypedDict, total=False):
+    """Settings that every program takes, besides its own."""
+
+    gate: str  # none, zero-variance, retire or greso: which tasks are skipped for a while
+    pass_rate: float  # with the gate retire: the rate of success at which a task is retired
+    target: float  # with the gate greso: the tolerated share of groups all right or all wrong
+    by_cost: float  # 1 shares frames, tokens or seconds instead of episodes
+    reprobe: float  # the share of training spread evenly over all tasks at the end
+
+
 # what every program has besides its parts' settings
 COMMON: Mapping[str, float] = {"window": 10, "by_cost": 0.0, "reprobe": 0.0}
 

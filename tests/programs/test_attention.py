@@ -194,10 +194,13 @@ def test_exp3s_does_not_overflow_after_millions_of_time_steps(xp):
     zeros = xp.zeros(n, dtype=xp.float32)
     step = TimeStep(
         xp.asarray(t, dtype=xp.int32),
-        seen=zeros > 0,
+        Evidence.single(zeros, zeros > 0),
+        rate=zeros,
+        deviation=zeros,
         probabilities=zeros + 1 / n,
+        count=xp.ones(n, dtype=xp.int32),
+        window=2,
         gains=xp.zeros((2, n), dtype=xp.float32),
-        n=xp.zeros(n, dtype=xp.int32),
     )
     after = Exp3S(0.001).advance(w, View(zeros, zeros, None), step)
     e = np.exp(np.linspace(0, 1, n))

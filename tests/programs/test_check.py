@@ -42,7 +42,7 @@ class NotNormalised(Counting):
 
 class Negative(Counting):
     def distribution(self, state):
-        weight = 0.5 - state[0]
+        weight = 0.3 - state[0]
         return weight / weight.sum()
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from mastery import Curriculum, ProgramError, Recipe, Teacher, programs
 from mastery.programs.named import PROGRAMS
+from mastery.programs.recipe import Common
 
 
 def test_there_is_a_function_for_each_named_program():
@@ -20,9 +21,18 @@ def test_the_defaults_are_those_of_the_name(name):
     given = {
         key: parameter.default
         for key, parameter in inspect.signature(function).parameters.items()
-        if key not in ("progress", "distribution")
+        if key not in ("progress", "distribution", "common")
     }
-    assert given == function().settings  # every setting is an argument
+    common = set(Common.__annotations__)
+    own = {key: value for key, value in function().settings.items() if key not in common}
+    assert given == own  # every setting is an argument
+
+
+def test_every_program_takes_a_gate_and_shares_by_cost():
+    for name in programs.__all__:
+        recipe = getattr(programs, name)(gate="retire", pass_rate=0.9, by_cost=1, reprobe=0.1)
+        text = name.replace("_", "-") + ":gate=retire,pass_rate=0.9,by_cost=1,reprobe=0.1"
+        assert recipe == Recipe.parse(text)
 
 
 def test_settings_as_arguments_and_as_text_are_equal():

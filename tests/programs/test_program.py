@@ -156,7 +156,7 @@ def test_the_same_program_runs_under_numpy_jit_and_scan(name):
     expected = loop(program, *log[:2], log[2].astype(float), np)
     assert expected.dtype == np.float64
     np.testing.assert_allclose(loop(program, *log, jnp), expected, atol=1e-5)
-    result = scanned(program, *log, slots=10)
+    result = scanned(program, *log, slots=50)
     assert result.dtype == jnp.float32
     np.testing.assert_allclose(result, expected, atol=1e-5)
 

@@ -4,7 +4,7 @@ import pytest
 
 from mastery import Curriculum, ProgramError, Recipe
 from mastery.programs.named import PROGRAMS
-from mastery.programs.recipe import PARTS, SETTINGS
+from mastery.programs.recipe import COMMON, PARTS, SETTINGS
 
 
 def test_the_named_programs_have_the_papers_defaults():
@@ -18,10 +18,24 @@ def test_the_named_programs_have_the_papers_defaults():
         "successors": 1.0,
         "gamma_pred": 0.2,
         "gamma_succ": 0.05,
+        "by_cost": 0.0,
+        "reprobe": 0.0,
     }
     assert Recipe.parse("gamax-window").settings["alpha"] == 0.1
+    longer = {"learnability": 50, "learnability-topk": 50, "dump": 40}
     for name in PROGRAMS:
-        assert Recipe.parse(name).settings["window"] == 10
+        assert Recipe.parse(name).settings["window"] == longer.get(name, 10)
+
+
+def test_what_earlier_versions_did_not_have_is_left_out_of_the_full_text():
+    """So that what they saved is still the same program."""
+    assert Recipe.parse("uniform").full == (
+        "uniform:progress=linreg,attention=uniform,distribution=prop,window=10"
+    )
+    assert Recipe.parse("uniform:gate=retire,by_cost=1").full == (
+        "uniform:progress=linreg,attention=uniform,distribution=prop,gate=retire,window=10,"
+        "by_cost=1.0,reprobe=0.05,pass_rate=0.95"
+    )
 
 
 def test_settings_on_the_command_line():
@@ -50,7 +64,7 @@ def test_any_composition_can_be_built():
 
 
 def test_every_setting_is_described():
-    used = {"window"} | {
+    used = set(COMMON) | {
         s for kind in PARTS.values() for part in kind.values() for s in part.settings
     }
     assert used == set(SETTINGS)

@@ -46,7 +46,7 @@ def test_under_vmap_each_run_has_the_distribution_of_its_own_program():
             after = switch.observe(state, Evidence.single(returns, seen), noise)
             return after, switch.distribution(state)
 
-        state = switch.init(jax.numpy.asarray(first), 10)
+        state = switch.init(jax.numpy.asarray(first), 50)
         state, found = jax.lax.scan(step, state, tuple(map(np.stack, zip(*given, strict=True))))
         return found, switch.mastery(state)
 

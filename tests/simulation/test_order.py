@@ -240,7 +240,7 @@ def test_the_command_line_takes_an_order(tmp_path):
     text = said(
         "obstructed-maze", *few, "--learner", f"noise=0.5,order={written(tmp_path, 'toml')}"
     )
-    assert f"{tmp_path}/true.toml (4 edges," in text
+    assert "true.toml(4edges," in text.replace(" ", "")  # a long path is broken into lines
     text = said("obstructed-maze", *few, "--learner", "order=reversed")
     assert "differs from the curriculum's: reversed" in text
     assert "order" not in said("obstructed-maze", *few).lower()

@@ -6,6 +6,8 @@ paper written down as they stand, one task at a time. Nothing of `mastery`'s mat
 
 from __future__ import annotations
 
+from statistics import median
+
 import networkx as nx
 import numpy as np
 
@@ -52,9 +54,10 @@ class SlowProgram:
             self.past[c].append((self.t, r))
             last = self.past[c][-K:]
             mean = sum(r for _, r in last) / len(last)
-            if len(last) == K:
-                self.low[c] = min(self.low[c], mean)
-                self.high[c] = max(self.high[c], mean)
+            if len(last) == K:  # the bounds follow the mean as far as the median goes with it
+                middle = median(r for _, r in last)
+                self.low[c] = min(self.low[c], max(mean, middle))
+                self.high[c] = max(self.high[c], min(mean, middle))
             self.mean[c] = min(max(mean, self.low[c]), self.high[c])
             self.beta[c] = self.progress(c, last)
 
@@ -79,7 +82,10 @@ class SlowProgram:
 
     def attention(self):
         if self.recipe.attention == "learning-progress":
-            return [abs(b) ** self.s["exponent"] for b in self.beta]
+            if self.s["exponent"] == 1:
+                return [abs(b) for b in self.beta]
+            top = max(abs(b) for b in self.beta) or 1.0
+            return [(abs(b) / top) ** self.s["exponent"] for b in self.beta]
         delta, p = self.s["delta"], self.s["power"]
         top = max(abs(b) for b in self.beta)
         a = []
