@@ -1,5 +1,6 @@
 """The run directory by itself: what it never overwrites, and where it goes on from."""
 
+import hashlib
 import sqlite3
 
 import numpy as np
@@ -81,13 +82,13 @@ def test_it_goes_back_to_the_last_checkpoint_and_keeps_two(tmp_path):
         assert names == ["000000000004.ckpt", "000000000006.ckpt"]
 
 
-@pytest.mark.parametrize("harm", ["byte", "empty", "gone"])
+@pytest.mark.parametrize("harm", ["byte", "version", "empty", "gone"])
 def test_a_bad_checkpoint_is_passed_over_and_named(tmp_path, harm):
     directory = written(tmp_path / "job")
     last = directory / "checkpoints" / "000000000006.ckpt"
-    if harm == "byte":
+    if harm in ("byte", "version"):
         content = bytearray(last.read_bytes())
-        content[-40] ^= 1
+        content[-40 if harm == "byte" else len("mastery ")] ^= 2
         last.write_bytes(content)
     elif harm == "empty":
         last.write_bytes(b"")
@@ -113,7 +114,8 @@ def test_where_no_checkpoint_is_good_nothing_is_thrown_away(tmp_path):
 def test_a_checkpoint_of_a_later_version_is_no_damage(tmp_path):
     directory = written(tmp_path / "job")
     last = directory / "checkpoints" / "000000000006.ckpt"
-    last.write_bytes(last.read_bytes().replace(b"mastery 1\n", b"mastery 2\n", 1))
+    body = last.read_bytes()[:-32].replace(b"mastery 1\n", b"mastery 2\n", 1)
+    last.write_bytes(body + hashlib.sha256(body).digest())
     with Store(directory) as store, pytest.raises(CheckpointError, match="use the release that"):
         store.rewind()
     assert last.exists()
