@@ -16,7 +16,7 @@ from mastery.learners.ppo import PPO
 from mastery.learners.settings import LearnerKind
 from mastery.minigrid.tasks import NAMES, task_id
 from mastery.programs.recipe import Recipe
-from mastery.rundir.database import open_database, read_description
+from mastery.rundir.database import open_database, read_description, reading
 
 # by the kind of environments
 LEARNERS = {"minigrid": PPO, "gymnasium": PPO, "addition": ADDITION}
@@ -211,7 +211,13 @@ class Job:
 def read_job(directory: str | Path) -> Job:
     """Read the job of a run directory."""
     with open_database(Path(directory)) as db:
-        return Job.from_dict(read_description(Path(directory), db)[0])
+        return parse_job(directory, read_description(Path(directory), db)[0])
+
+
+def parse_job(directory: str | Path, description: Mapping[str, Any]) -> Job:
+    """The job of a run directory; CheckpointError, with the file's name, if it is invalid."""
+    with reading(Path(directory), parsing=True):
+        return Job.from_dict(description)
 
 
 def _environments(curriculum: Curriculum) -> str:

@@ -20,7 +20,7 @@ from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import RECENT
 from mastery.rundir.store import Store, check_new, totals
-from mastery.training.job import Job
+from mastery.training.job import Job, parse_job
 from mastery.training.loops.loop import Loop
 from mastery.training.signals import interrupts
 
@@ -130,7 +130,7 @@ def resume(
         CheckpointError: If no checkpoint can be read, or the directory cannot be written.
     """
     with Store(directory) as store:
-        job = Job.from_dict(store.description)
+        job = parse_job(directory, store.description)
         changed = replace(job, frames=frames or job.frames)
         if changed.updates != job.updates:
             done = store.step
