@@ -21,12 +21,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mastery.checkpoint import replace_file
-from mastery.cli.arguments import CurriculumArgument, check_place, console, split_programs
+from mastery.cli.arguments import CurriculumArgument, check_place, console, read_programs
 from mastery.curriculum import Curriculum
 from mastery.drawing.pictures import bar, sparkline
 from mastery.errors import MasteryError, did_you_mean
 from mastery.programs.named import PROGRAMS
-from mastery.programs.recipe import Recipe
 from mastery.simulation.page import simulation_page, steps_text
 from mastery.simulation.simulate import Learner, Outcome, simulate
 
@@ -35,7 +34,9 @@ SPENT_ON = ("mastered", "learnable", "not yet")
 
 def simulate_command(
     curriculum: CurriculumArgument,
-    program: Annotated[str, typer.Option(help="The program to try.")] = "mr",
+    program: Annotated[
+        str, typer.Option(help="Programs to try, separated by commas, e.g. [bold]mr[/bold].")
+    ] = "mr",
     against: Annotated[
         str,
         typer.Option(help="Programs to compare it with, separated by commas; or [bold]all[/bold]."),
@@ -69,8 +70,11 @@ def simulate_command(
     loaded = Curriculum.load(curriculum)
     model = _learner(learner)
     check_place(out)
-    names = [program, *(PROGRAMS if against.strip() == "all" else split_programs(against))]
-    recipes = list(dict.fromkeys(str(Recipe.parse(name)) for name in names))
+    tried = read_programs(program)
+    if not tried:
+        raise MasteryError("there is no program: give one, such as mr")
+    others = read_programs(",".join(PROGRAMS) if against.strip() == "all" else against)
+    recipes = list(dict.fromkeys([*tried, *others]))
     outcomes: list[Outcome] = []
     interrupted = False
     with _progress(loaded, len(recipes), model.mastered) as report:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -152,7 +151,7 @@ def _text(value: Any) -> str:
 def total_frames(job: Mapping[str, Any]) -> int:
     """The frames per run of the finished job, in whole chunks."""
     chunk = int(job["per_update"]) * int(job["chunk"])
-    return math.ceil(int(job["frames"]) / chunk) * chunk
+    return -(-int(job["frames"]) // chunk) * chunk
 
 
 def read_runs(db: sqlite3.Connection) -> list[tuple[str, str, int, str]]:

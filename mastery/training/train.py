@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError, needs
+from mastery.rundir.database import last_chunks, open_database
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import RECENT
 from mastery.rundir.store import Store, check_new, totals
-from mastery.training.job import Job, parse_job
+from mastery.training.job import Job, parse_job, read_job
 from mastery.training.loops.loop import Loop
 from mastery.training.signals import interrupts
 
@@ -131,19 +132,33 @@ def resume(
     """
     with Store(directory) as store:
         job = parse_job(directory, store.description)
-        changed = replace(job, frames=frames or job.frames)
+        changed = _with_frames(directory, job, store.step, frames)
         if changed.updates != job.updates:
-            done = store.step
-            if changed.updates < done:
-                raise MasteryError(
-                    f"{directory} has trained {done * job.frames_of_update:,} "
-                    f"{job.settings.unit} already; give more than that"
-                )
             store.change(changed)
         if store.ended is not None:
             return Trained(store.directory, store.step, store.ended, False)
         _check_place(store, changed, options.elsewhere)
         return _train(store, changed, make_loop(changed), options)
+
+
+def job_to_resume(directory: str | Path, frames: int | None = None) -> Job:
+    """The job of a run directory as `resume` would train it; raises what `resume` would raise."""
+    job = read_job(directory)
+    with open_database(Path(directory)) as db:
+        last = last_chunks(db, 1)
+    return _with_frames(directory, job, last[0][0] if last else 0, frames)
+
+
+def _with_frames(directory: str | Path, job: Job, done: int, frames: int | None) -> Job:
+    """The job with a new number of frames; MasteryError if more updates than that are done."""
+    changed = job if frames is None else replace(job, frames=frames)
+    if changed.updates < done:
+        unit, trained = job.settings.unit, done * job.frames_of_update
+        raise MasteryError(
+            f"{directory} has already trained {trained:,} {unit} per run, and only "
+            f"{changed.frames:,} are asked for; nothing was changed; ask for {trained:,} or more"
+        )
+    return changed
 
 
 def _check_place(store: Store, job: Job, elsewhere: bool) -> None:
@@ -207,6 +222,9 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
     with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
         carry = loop.begin() if arrays is None else loop.load(arrays)
         del arrays
+        if step >= job.updates:  # the job was shortened to what is trained already
+            ended = _all_trained(job, step)
+            store.end(ended)
         while ended is None and step < job.updates:
             chunk_began = time.monotonic()
             carry, metrics = loop.advance(carry)
@@ -246,7 +264,6 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
 
 def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
     """Why the job is finished, or None if it is not."""
-    unit = job.settings.unit
     if metrics.solved is not None and (metrics.solved[-1] > 0).all():
         return "every run has learned every task"
     if job.stop_mastered is not None and (metrics.mastery[-1] >= job.stop_mastered).all():
@@ -255,8 +272,11 @@ def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
         episodes, returns = _sums(recent)
         if (episodes > 0).all() and (returns >= job.stop_return * episodes).all():
             return f"the mean return of every task is {job.stop_return:g} or more in every run"
-    trained = f"trained {step * job.frames_of_update:,} {unit} per run"
-    return trained if step >= job.updates else None
+    return _all_trained(job, step) if step >= job.updates else None
+
+
+def _all_trained(job: Job, step: int) -> str:
+    return f"trained {step * job.frames_of_update:,} {job.settings.unit} per run"
 
 
 def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -13,7 +13,7 @@ from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import load_results, read_curves
 from mastery.rundir.store import Store
 from mastery.training.job import Job, read_job
-from mastery.training.train import resume, train
+from mastery.training.train import job_to_resume, resume, train
 
 JOB = Job(
     Curriculum.load("blocked-unlock-pickup"),
@@ -147,8 +147,16 @@ def test_a_job_that_is_over_stays_over_when_its_end_is_only_rounded(tmp_path):
         store.record(10, 5.0, metrics(), None, {"x": np.zeros((1, 2))}, "640 frames are done")
     assert resume(directory, frames=630).ended == "640 frames are done"
     assert read_job(directory).frames == 640
-    with pytest.raises(MasteryError, match="640 frames already"):
-        resume(directory, frames=100)
+    text = (
+        "job has already trained 640 frames per run, and only 100 are asked for; nothing was "
+        "changed; ask for 640 or more"
+    )
+    for refused in (resume, job_to_resume):
+        with pytest.raises(MasteryError, match=text):
+            refused(directory, frames=100)
+        assert read_job(directory).frames == 640
+    with pytest.raises(MasteryError, match="frames is 0"):
+        resume(directory, frames=0)
 
 
 def test_nothing_is_left_behind_when_a_job_cannot_be_trained(tmp_path):
