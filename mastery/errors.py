@@ -29,6 +29,10 @@ class CheckpointError(MasteryError):
     """A checkpoint cannot be written, read or used."""
 
 
+class MasteryWarning(UserWarning):
+    """Something is probably wrong; each warning is given once."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of an error message: `; did you mean 'x'?` if a known name is close, else a few."""
     known = list(known)
