@@ -3,14 +3,29 @@
 import io
 import os
 import sys
+import warnings
 
-from mastery.errors import MasteryError, needs
+from mastery.errors import MasteryError, MasteryWarning, needs
 
 
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show "●" shows "?"
+    usual = warnings.formatwarning
+
+    def one_line(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        line: str | None = None,
+    ) -> str:
+        if issubclass(category, MasteryWarning):
+            return f"warning: {message}\n"
+        return usual(message, category, filename, lineno, line)
+
+    warnings.formatwarning = one_line
     try:
         with needs("the command line", "cli"):
             from mastery.cli import app

@@ -2,6 +2,8 @@
 
     mastery <version>\\n | length of header, 8 bytes | header, JSON | arrays, raw | SHA-256 of all
 
+The checksum is the last 32 bytes in every version, so damage is told apart from a later version.
+
 The data goes to a temporary file in the same directory, which is synced and then renamed. A reader
 therefore finds either the complete old file or the complete new one.
 """
@@ -9,11 +11,14 @@ therefore finds either the complete old file or the complete new one.
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
 import hashlib
 import json
 import math
 import os
+import platform
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -83,7 +88,9 @@ def replace_file(path: str | Path, parts: Iterable[bytes | memoryview]) -> None:
         _remove_old(path)
     except (OSError, TypeError, ValueError) as error:
         raise CheckpointError(f"cannot write {path}: {_reason(error)}") from None
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    temporary = path.with_name(
+        f".{path.name}.{_machine()}.{os.getpid()}.{threading.get_ident()}.tmp"
+    )
     try:
         with temporary.open("wb") as file:
             for part in parts:
@@ -123,15 +130,15 @@ def read(path: str | Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
     first, newline, rest = content.partition(b"\n")
     if not first.startswith(_MAGIC) or not newline:
         raise Damaged(f"{path} is not a mastery file")
+    body, checksum = content[:-32], content[-32:]
+    if len(rest) < 40 or hashlib.sha256(body).digest() != checksum:
+        raise Damaged(f"{path} is damaged: it was truncated or altered; use an earlier copy")
     if first != _MAGIC + str(VERSION).encode():
         found = first.removeprefix(_MAGIC)[:20].decode(errors="replace")
         raise CheckpointError(
             f"{path} has version {found}, but this mastery reads version {VERSION}; "
             "use the release that wrote it"
         )
-    body, checksum = content[:-32], content[-32:]
-    if len(rest) < 40 or hashlib.sha256(body).digest() != checksum:
-        raise Damaged(f"{path} is damaged: it was truncated or altered; use an earlier copy")
     try:
         header, arrays = _parse(body, len(first) + 1)
         if header["kind"] != kind:
@@ -161,11 +168,43 @@ def _reason(error: Exception) -> str:
 
 
 def _remove_old(path: Path) -> None:
-    """Delete temporary files that a killed writer left at least an hour ago."""
-    for old in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+    """Delete temporary files of writers that no longer run, and those older than an hour.
+
+    On shared storage another machine's process may be writing: its number says nothing here.
+    """
+    start, end = f".{path.name}.", ".tmp"
+    for old in path.parent.glob(f"{glob.escape(start)}*{end}"):
+        parts = re.fullmatch(
+            r"(?:([0-9a-f]{8})\.)?(\d+)\.\d+", old.name.removeprefix(start).removesuffix(end)
+        )
+        if parts is None:
+            continue  # of another file, whose name begins with this one's
         with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > 3600:
+            dead = parts[1] == _machine() and not _runs(int(parts[2]))
+            if dead or time.time() - old.stat().st_mtime > 3600:
                 old.unlink()
+
+
+@functools.cache
+def _machine() -> str:
+    """A short hash that tells apart machines, and containers that number their processes."""
+    processes = ""
+    with contextlib.suppress(OSError):
+        processes = str(Path("/proc/self/ns/pid").readlink())
+    return hashlib.sha256(f"{platform.node()} {processes}".encode()).hexdigest()[:8]
+
+
+def _runs(process: int) -> bool:
+    """Whether this machine has a process with this number; True if unknown."""
+    if os.name != "posix":  # elsewhere os.kill would end it
+        return True
+    try:
+        os.kill(process, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # another user's
+        return True
+    return True
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral
@@ -51,6 +51,19 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
         end = "" if most is None else f" to {most}"
         raise MasteryError(f"{name} is {value!r}; it must be a whole number from {least}{end}")
     return int(value)
+
+
+def check_distinct(what: str, given: Sequence[str], full: Sequence[str]) -> None:
+    """MasteryError if two of the given texts mean the same: their full texts are equal."""
+    for i, text in enumerate(full):
+        first = full.index(text)
+        if first < i:
+            same = (
+                f"the {what} {given[i]!r} is given twice"
+                if given[first] == given[i]
+                else f"the {what}s {given[first]!r} and {given[i]!r} are the same"
+            )
+            raise MasteryError(f"{same}; give each {what} once")
 
 
 @contextmanager

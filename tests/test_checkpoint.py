@@ -40,6 +40,27 @@ def refused(content, folder, match=None, **options):
     assert "\n" not in str(caught.value)
 
 
+def of_version(version, content):
+    """An intact file of another version."""
+    body = content[:-32].replace(b"mastery 1\n", b"mastery %d\n" % version, 1)
+    return body + hashlib.sha256(body).digest()
+
+
+def test_a_flipped_byte_in_the_version_is_damage(content, tmp_path):
+    """So an earlier checkpoint is used, where the version error would stop the reader."""
+    path = tmp_path / "damaged"
+    for place in range(len(b"mastery 1\n")):
+        changed = bytearray(content)
+        changed[place] ^= 2
+        path.write_bytes(changed)
+        with pytest.raises(checkpoint.Damaged):
+            checkpoint.read(path, "teacher")
+    path.write_bytes(of_version(2, content))
+    with pytest.raises(CheckpointError, match="has version 2") as caught:
+        checkpoint.read(path, "teacher")
+    assert not isinstance(caught.value, checkpoint.Damaged)
+
+
 def test_any_flipped_byte_is_found(content, tmp_path):
     random.seed(0)
     places = {
@@ -72,7 +93,7 @@ def test_any_truncation_is_found(content, tmp_path):
 
 def test_other_files_are_told_apart(content, tmp_path):
     refused(b"hello\n" * 20, tmp_path, "not a mastery file")
-    refused(content.replace(b"mastery 1\n", b"mastery 2\n", 1), tmp_path, "has version 2")
+    refused(of_version(2, content), tmp_path, "has version 2")
     refused(
         content, tmp_path, "belongs to another curriculum", curriculum=Curriculum.load("addition-9")
     )
@@ -136,6 +157,33 @@ def test_what_a_killed_writer_left_is_removed_after_an_hour(tmp_path):
     checkpoint.replace_file(tmp_path / "file", [b"x"])
     assert not old.exists()
     assert new.exists()
+
+
+HALF = """
+import os, signal, sys
+from mastery import checkpoint
+def parts():
+    yield b"half"
+    os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.replace_file(sys.argv[1], parts())
+"""
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_write(tmp_path):
+    path = tmp_path / "file"
+    killed = subprocess.run([sys.executable, "-c", HALF, path])
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    machine, pid, _ = left.name.removeprefix(".file.").removesuffix(".tmp").split(".")
+    kept = {
+        f".file.{machine}.{os.getppid()}.7.tmp",  # of a process that runs
+        f".file.{machine[::-1]}.{pid}.7.tmp",  # of another machine
+        f".file.2.{machine}.{pid}.7.tmp",  # of another file
+    }
+    for name in kept:
+        (tmp_path / name).write_bytes(b"half")
+    checkpoint.replace_file(path, [b"whole"])
+    assert {found.name for found in tmp_path.iterdir()} == {"file", *kept}
 
 
 def test_a_whole_file_with_the_wrong_content_is_refused(content, tmp_path):

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
-from mastery import Curriculum, Teacher
+from mastery import Curriculum, MasteryError, Teacher
 from mastery.cli import split_programs
+from mastery.cli.arguments import check_folder, check_place, read_count
 from mastery.programs.named import PROGRAMS
 from mastery.programs.recipe import SETTINGS
 
@@ -80,6 +82,47 @@ def test_simulate_prints_a_table_and_writes_a_page(tmp_path):
     assert "http" not in html.replace("http://www.w3.org/2000/svg", "")  # works offline
 
 
+def test_simulate_tries_several_programs_as_train_does():
+    text = run(
+        "simulate", "addition-3", "--program", "mr:window=20,delta=0.8,uniform", "--against",
+        "uniform", "--seeds", 2, "--backend", "numpy",
+    )  # fmt: skip
+    for program in ("mr:window=20,delta=0.8", "uniform"):
+        assert len(re.findall(rf"{re.escape(program)} +\d+ .* 2/2", text)) == 1
+
+
+def test_where_to_write_is_checked_before_the_work(tmp_path):
+    file, new = tmp_path / "file", tmp_path / "new"
+    file.touch()
+    for good in (file, tmp_path / "other", Path("/dev/null"), None):
+        check_place(good)
+    check_place(new / "report.html", new=new)
+    for bad, text in (
+        (tmp_path, "it is a folder; give a file"),
+        (new / "report.html", "a file in an existing folder"),
+        (file / "report.html", "a file in an existing folder"),
+        (Path("/proc/report.html"), "No such file or directory"),
+        (tmp_path / ("x" * 300), "File name too long"),
+    ):
+        with pytest.raises(MasteryError, match=f"cannot write {bad}: .*{text}"):
+            check_place(bad)
+    for good in (tmp_path, new, new / "deep" / "er"):
+        check_folder(good)
+    for bad in (file, file / "below", Path("/proc/x")):
+        with pytest.raises(MasteryError, match=f"cannot write to {bad}: "):
+            check_folder(bad)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_numbers_of_frames():
+    texts = {"2M": 2 * 10**6, "1.5k": 1500, "2_000": 2000, "3e6": 3 * 10**6, "1g": 10**9}
+    assert {text: read_count(text) for text in texts} == texts
+    assert read_count("9223372036854775807") == 2**63 - 1
+    for text in ("9223372036854775808", "9" * 400, "10000000000G"):
+        with pytest.raises(MasteryError, match="too large; the most is 9,223,372,036,854,775,807"):
+            read_count(text)
+
+
 def test_simulate_without_jax_gives_the_same_kind_of_result():
     text = run("simulate", "addition-3", "--against", "uniform", "--seeds", 2, "--backend", "numpy")
     assert re.search(r"mr +\d+", text)
@@ -96,6 +139,17 @@ def test_simulate_without_jax_gives_the_same_kind_of_result():
         (["simulate", "key-corridor", "--learner", "nois=1"], "did you mean 'noise'?"),
         (["simulate", "key-corridor", "--learner", "noise=x"], "must be a number"),
         (["simulate", "random-6000"], "at most 5000 tasks"),
+        (["simulate", "key-corridor", "--program", "mr,mr"], "program 'mr' is given twice"),
+        (["simulate", "key-corridor", "--against", "mr,mr:delta=0.6"], "are the same; give each"),
+        (["simulate", "key-corridor", "--program", ","], "there is no program: give one"),
+        (["train", "key-corridor", "--program", "mr,mr"], "program 'mr' is given twice"),
+        (["train", "key-corridor", "--seed", "4294967296"], "seeds go up to 4,294,967,295"),
+        (["train", "key-corridor", "--frames", "9e99"], "the most is 9,223,372,036,854,775,807"),
+        (["train", "key-corridor", "--frames", "9e15"], "the most is 4,398,046,494,720"),
+        (["train", "key-corridor", "--report", "/proc/x.html"], "cannot write /proc/x.html: "),
+        (["train", "key-corridor", "--out", "/dev/null/x"], "/dev/null is not a folder"),
+        (["paper", "--redraw", "--out", "/dev/null"], "/dev/null is not a folder"),
+        (["show", "key-corridor", "--svg", "/proc/x.svg"], "cannot write /proc/x.svg: "),
         (["programs", "mrr"], "did you mean 'mr'?"),
         (["show", "key-corridor", "--svg", "/no/such/folder/x.svg"], "cannot write"),
     ],

@@ -26,11 +26,12 @@ from mastery.teacher import Teacher
 with needs("mastery.adapters.gymnasium", "gymnasium"):
     from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
 
-from mastery.adapters.ledger import STEPS, Ledger
+from mastery.adapters.ledger import ENDLESS, STEPS, Ledger
 from mastery.adapters.sync_envs import SyncEnvs
 from mastery.adapters.task_env import KEPT, MakeEnv, Maker, TaskEnv
 
 MODES = {"sync": SyncEnvs, "async": AsyncVectorEnv}
+LOOK = 1000  # steps between looks for episodes that do not end
 AHEAD = 64  # tasks drawn in advance
 if TYPE_CHECKING:
     Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
@@ -74,6 +75,7 @@ class CurriculumEnv(TaskEnv):
         self.teacher, self._ledger = teacher, Ledger.of(teacher)
         self._ledger.set_every(update_every)
         self._return, self._running = 0.0, False
+        self._steps = 0  # since an episode ended
         super().__init__(Maker(make_env, teacher.curriculum), keep)
         self.check()
 
@@ -94,9 +96,13 @@ class CurriculumEnv(TaskEnv):
         """Step the current task's environment; record the return if the episode ends."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._return += float(reward)
+        self._steps += 1
         if (terminated or truncated) and self._running:
-            self._running = False
+            self._running, self._steps = False, 0
             self._ledger.add(self.task, self._return)
+        elif self._steps == ENDLESS:
+            self._steps = 0
+            self._ledger.endless(self.task)
         self._ledger.passed(1)
         info["task"] = self.task
         return observation, reward, terminated, truncated, info
@@ -156,7 +162,7 @@ class CurriculumVectorEnv(Wrapper):
                 f"autoreset_mode is {autoreset_mode!r}; choose from {known}"
             ) from None
         self.teacher, self._ledger = teacher, Ledger.of(teacher)
-        self._ledger.set_every(update_every)
+        self._ledger.set_every(update_every, num_envs)
         self._maker = Maker(make_env, teacher.curriculum)
         self._names = np.array(self._maker.names, object)
         shared = vectorization_mode == "async"
@@ -179,6 +185,8 @@ class CurriculumVectorEnv(Wrapper):
         self._disabled = mode == AutoresetMode.DISABLED
         self._all = np.ones(num_envs, bool)
         self._returns = np.zeros(num_envs)
+        self._steps = 0
+        self._ended_at = np.zeros(num_envs, np.int64)  # the step that last ended an episode
         self._over: list[int] = []  # environments that await a reset
         self._tasks = self._names[self._board.playing]
         self._ahead: list[int] = []  # tasks drawn but not yet assigned
@@ -248,6 +256,7 @@ class CurriculumVectorEnv(Wrapper):
             for i in over:
                 self._ledger.add(self._tasks[i], self._returns.item(i))
                 self._returns[i] = 0.0
+            self._ended_at[over] = self._steps
             if self._same_step:
                 infos["final_info"] |= {"task": self._tasks, "_task": ended}
                 self._draw(over)
@@ -257,6 +266,11 @@ class CurriculumVectorEnv(Wrapper):
             self._tasks = self._names[self._board.playing]
         infos["task"], infos["_task"] = self._tasks, self._all
         self._ledger.passed(self.num_envs)
+        self._steps += 1
+        if not self._steps % LOOK:
+            for i in np.flatnonzero(self._steps - self._ended_at >= ENDLESS).tolist():
+                self._ended_at[i] = self._steps
+                self._ledger.endless(self._tasks[i])
         return observation, rewards, terminated, truncated, infos
 
     def update(self) -> dict[str, list[float]]:

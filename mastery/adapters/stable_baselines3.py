@@ -192,7 +192,7 @@ class CurriculumCallback(BaseCallback):
                 "same one"
             )
         if isinstance(self.model, OnPolicyAlgorithm):
-            self._ledger.every = None
+            self._ledger.every, self._ledger.patience = None, 0  # this callback updates it
         self._saved_at = self.num_timesteps
         if self.folder is not None:
             try:

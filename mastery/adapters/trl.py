@@ -134,6 +134,13 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
     ) -> None:
         if not isinstance(teacher, Teacher):
             raise MasteryError(f"CurriculumGRPOTrainer needs a Teacher, not {teacher!r}")
+        if not isinstance(labels, str):
+            raise MasteryError(
+                f"labels is {labels!r:.80}; it must be the name of a column of the dataset, which "
+                "holds each prompt's task, such as 'task'"
+            )
+        if not (score is None or isinstance(score, str)):
+            raise MasteryError(f"score is {score!r:.80}; it must be a reward function's name")
         self.teacher = teacher
         self._labels, self._score = labels, score
         self._sampler: PromptSampler | None = None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import tempfile
 from collections.abc import Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +15,11 @@ import typer
 from rich.console import Console
 
 from mastery.curriculum import shipped
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, check_distinct
+from mastery.programs.recipe import Recipe
 
 console = Console()
+MOST = 2**63 - 1  # what run.db can count
 
 CurriculumArgument = Annotated[
     str,
@@ -24,10 +30,54 @@ CurriculumArgument = Annotated[
 ]
 
 
-def check_place(path: Path | None) -> None:
-    """Check before the work starts that the output file can be written."""
-    if path and (path.is_dir() or not path.resolve().parent.is_dir()):
-        raise MasteryError(f"cannot write {path}: it must be a file in an existing folder")
+def check_place(path: Path | None, new: Path | None = None) -> None:
+    """Check before the work starts that the output file can be written.
+
+    Args:
+        path: The file, if there is one.
+        new: A folder that the work will create; the file may be in it.
+    """
+    if path is None:
+        return
+    try:
+        if path.is_dir():
+            raise MasteryError(f"cannot write {path}: it is a folder; give a file")
+        folder = path.resolve().parent
+        if new is not None and folder == new.resolve():
+            return
+        if not folder.is_dir():
+            raise MasteryError(f"cannot write {path}: it must be a file in an existing folder")
+        if path.is_file() or not path.exists():
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        elif not os.access(path, os.W_OK):  # a terminal or a pipe
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise MasteryError(f"cannot write {path}: {error.strerror}; choose another place") from None
+
+
+def check_folder(path: Path) -> None:
+    """Check before the work starts that the output folder can be created and written to."""
+    try:
+        there = path.resolve()
+        while not there.exists():
+            there = there.parent
+        if not there.is_dir():
+            raise MasteryError(f"cannot write to {path}: {there} is not a folder")
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise MasteryError(
+            f"cannot write to {path}: {error.strerror}; choose another place"
+        ) from None
+
+
+def read_programs(text: str) -> list[str]:
+    """Parse a comma-separated list of programs; MasteryError if one is given twice."""
+    given = split_programs(text)
+    recipes = [str(Recipe.parse(program)) for program in given]
+    check_distinct("program", given, recipes)
+    return recipes
 
 
 def split_programs(text: str) -> list[str]:
@@ -66,4 +116,7 @@ def read_count(text: str) -> int:
     if not match:
         raise MasteryError(f"{text!r} is not a number of frames; write 2M, 500k or 2000000")
     factor = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9}[match[2].lower()]
-    return round(float(match[1]) * factor)
+    number = round(Decimal(match[1]) * factor)
+    if number > MOST:
+        raise MasteryError(f"{text.strip()[:30]!r} is too large; the most is {MOST:,}")
+    return number

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mastery.checkpoint import replace_file
-from mastery.cli.arguments import CurriculumArgument, console
+from mastery.cli.arguments import CurriculumArgument, check_place, console
 from mastery.curriculum import Curriculum
 from mastery.drawing.pictures import curriculum_svg, curriculum_text
 from mastery.programs.named import PROGRAMS
@@ -31,6 +31,7 @@ def show(
     [dim]mastery show my.toml --svg my.svg[/dim]
     """
     loaded = Curriculum.load(curriculum)
+    check_place(svg)
     known = Teacher.load(teacher, loaded).mastery if teacher else None
     typer.echo(curriculum_text(loaded, known))
     if svg:

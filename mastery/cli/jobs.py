@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from mastery.cli.arguments import check_place, console
+from mastery.cli.arguments import check_folder, check_place, console
 from mastery.cli.live import short
 from mastery.errors import MasteryError
 
@@ -80,6 +80,8 @@ def export_command(
         )
     for path in (csv, parquet):
         check_place(path)
+    if tensorboard is not None:
+        check_folder(tensorboard)
     results = load_results(directory)
     for write, path in wanted:
         if path is not None:

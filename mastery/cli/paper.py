@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mastery.cli.arguments import console
+from mastery.cli.arguments import check_folder, console
 from mastery.cli.live import several_view
 from mastery.cli.train import job_progress
 from mastery.errors import needs
@@ -88,6 +88,7 @@ def paper_command(
         from mastery.paper.processes import usual
         from mastery.training.train import TrainOptions
     parts = chosen(names or [])
+    check_folder(out)
     if not redraw:
         options = TrainOptions(
             minutes=minutes,

@@ -21,10 +21,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mastery.checkpoint import replace_file
-from mastery.cli.arguments import CurriculumArgument, check_place, console, split_programs
+from mastery.cli.arguments import CurriculumArgument, check_place, console, read_programs
 from mastery.curriculum import Curriculum
 from mastery.drawing.pictures import bar, sparkline
-from mastery.errors import MasteryError, did_you_mean
+from mastery.errors import MasteryError, ProgramError, did_you_mean
 from mastery.programs.named import PROGRAMS
 from mastery.programs.recipe import Recipe
 from mastery.simulation.order import order_note, true_order, without_order
@@ -36,7 +36,9 @@ SPENT_ON = ("mastered", "learnable", "not yet")
 
 def simulate_command(
     curriculum: CurriculumArgument,
-    program: Annotated[str, typer.Option(help="The program to try.")] = "mr",
+    program: Annotated[
+        str, typer.Option(help="Programs to try, separated by commas, e.g. [bold]mr[/bold].")
+    ] = "mr",
     against: Annotated[
         str,
         typer.Option(help="Programs to compare it with, separated by commas; or [bold]all[/bold]."),
@@ -83,8 +85,11 @@ def simulate_command(
     if hide_order:
         loaded = without_order(loaded)
     check_place(out)
-    names = [program, *(PROGRAMS if against.strip() == "all" else split_programs(against))]
-    recipes = list(dict.fromkeys(str(Recipe.parse(name)) for name in names))
+    tried = read_programs(program)
+    if not tried:
+        raise MasteryError("there is no program: give one, such as mr")
+    others = _all_for(loaded) if against.strip() == "all" else read_programs(against)
+    recipes = list(dict.fromkeys([*tried, *others]))
     outcomes: list[Outcome] = []
     interrupted = False
     with _progress(loaded, len(recipes), model.mastered) as report:
@@ -111,6 +116,18 @@ def simulate_command(
     if interrupted:
         typer.echo(f"stopped: {len(outcomes)} of {len(recipes)} programs finished", err=True)
         raise typer.Exit(130)
+
+
+def _all_for(curriculum: Curriculum) -> list[str]:
+    """All named programs, without those that need to know more about the tasks."""
+    found = []
+    for name in PROGRAMS:
+        try:
+            Recipe.parse(name).build(curriculum)
+            found.append(name)
+        except ProgramError as error:
+            console.print(f"Without {name}: {error}", soft_wrap=True)
+    return found
 
 
 def _learner(text: str) -> Learner:

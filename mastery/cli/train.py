@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mastery.cli.arguments import check_place, console, read_count, split_programs, split_settings
+from mastery.cli.arguments import (
+    check_folder,
+    check_place,
+    console,
+    read_count,
+    split_programs,
+    split_settings,
+)
 from mastery.cli.live import progress_view
 from mastery.curriculum import Curriculum, shipped
 from mastery.errors import MasteryError, did_you_mean, needs
@@ -146,10 +153,13 @@ def train_command(
     if set_ and "list" in set_:
         _list_settings(preset, curriculum, environments)
         return
-    check_place(report)
+    if out is not None:
+        check_folder(out)
+    check_place(report, new=out)
     with needs("mastery train", "train"):
+        from mastery.rundir.store import check_new
         from mastery.training.devices import prepare
-        from mastery.training.train import TrainOptions, train
+        from mastery.training.train import TrainOptions, job_to_resume, train
         from mastery.training.train import resume as resume_job
     options = TrainOptions(
         minutes=minutes,
@@ -160,15 +170,11 @@ def train_command(
     )
     if resume is not None:
         _check_resume(context)
-        from mastery.training.job import read_job
-
-        job = read_job(resume)
-        frames = _budget(job.settings.unit, frames, examples)
-        if frames is not None:
-            job = replace(job, frames=read_count(frames))
+        frames = _budget(job_to_resume(resume).settings.unit, frames, examples)
+        more = None if frames is None else read_count(frames)
+        job = job_to_resume(resume, more)
         prepare(job.devices)
         with job_progress(job) as show:
-            more = None if frames is None else job.frames
             outcome = resume_job(resume, replace(options, report=show), frames=more)
     else:
         if curriculum is None:
@@ -193,6 +199,8 @@ def train_command(
             variants=variant or [],
         )
         directory = out or _new_directory(job)
+        check_folder(directory)
+        check_new(directory)
         prepare(job.devices)
         with job_progress(job) as show:
             outcome = train(job, directory, replace(options, report=show))

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sysconfig
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 
+from mastery import errors
 from mastery.errors import MasteryError
 
 Env = Any  # a gymnasium.Env
@@ -66,5 +70,26 @@ def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | 
 
 
 def said(error: Exception) -> str:
-    """The type and text of a third-party error, for our error messages."""
-    return f"{type(error).__name__}: {error}"
+    """The type and text of a third-party error and the line that raised it, for our messages."""
+    return f"{type(error).__name__}: {error}{_place(error)}"
+
+
+def _place(error: Exception) -> str:
+    """The innermost line of the user's code in a traceback, or of a package that the user calls."""
+    user = installed = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        path = Path(frame.filename)
+        if frame.filename.startswith("<") or any(path.is_relative_to(own) for own in _OURS):
+            continue  # "<": Python's own import system
+        place = f" ({path}, line {frame.lineno}, in {frame.name})"
+        if any(path.is_relative_to(folder) for folder in _INSTALLED):
+            installed = place
+        else:
+            user = place
+    return user or installed
+
+
+# lines of these are never the user's
+_OURS = (Path(errors.__file__).parent, Path(gymnasium.__file__).parent)
+# nor, if there is a line outside, of these
+_INSTALLED = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}

@@ -90,26 +90,26 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
         fixed = _fixed(text, runs)
         notes = _notes(db, job.count)
         checkpoint = _checkpoint(place.path, db)
-    step, frames, _ = chunks[0] if chunks else (0, 0, 0.0)
-    training = ended is None and (is_training(place.path) if locked is None else locked)
-    return {
-        "key": place.key,
-        "name": place.name,
-        "path": str(place.path),
-        "version": f"{created}.{len(sessions)}.{step}.{tested}",
-        **fixed,
-        "state": "training" if training else "finished" if ended else "stopped",
-        "ended": ended,
-        "created": created,
-        "frames": frames,
-        "points": points,
-        "seconds": chunks[0][2] if chunks else 0.0,
-        "speed": _speed(chunks, len(runs), sessions[-1][1] if sessions else 0),
-        "checkpoint": checkpoint,
-        "sessions": [_session(*session) for session in sessions],
-        "clips": not job.addition and checkpoint is not None,
-        "notes": notes,
-    }
+        step, frames, _ = chunks[0] if chunks else (0, 0, 0.0)
+        training = ended is None and (is_training(place.path) if locked is None else locked)
+        return {
+            "key": place.key,
+            "name": place.name,
+            "path": str(place.path),
+            "version": f"{created}.{len(sessions)}.{step}.{tested}",
+            **fixed,
+            "state": "training" if training else "finished" if ended else "stopped",
+            "ended": ended,
+            "created": created,
+            "frames": frames,
+            "points": points,
+            "seconds": chunks[0][2] if chunks else 0.0,
+            "speed": _speed(chunks, len(runs), sessions[-1][1] if sessions else 0),
+            "checkpoint": checkpoint,
+            "sessions": [_session(*session) for session in sessions],
+            "clips": not job.addition and checkpoint is not None,
+            "notes": notes,
+        }
 
 
 @dataclass(frozen=True)
@@ -227,15 +227,15 @@ def job_curves(
         which = (text, created, calls)
         curves = tail.read(db, which, runs, job.tasks, after=(since << k) * job.chunk)
         solved = read_solved(db, runs) if job.addition else None
-    full = since + (len(curves.steps) >> k)
-    tail.keep(which, curves, after=(full << k) * job.chunk)
-    return {
-        "bins": k,
-        "from": since,
-        "full": full,
-        "sessions": calls,
-        **document(*thin(curves, job.chunk, k), solved, job.span, numbers),
-    }
+        full = since + (len(curves.steps) >> k)
+        tail.keep(which, curves, after=(full << k) * job.chunk)
+        return {
+            "bins": k,
+            "from": since,
+            "full": full,
+            "sessions": calls,
+            **document(*thin(curves, job.chunk, k), solved, job.span, numbers),
+        }
 
 
 def fitting_bins(points: int, runs: int, tasks: int) -> int:

@@ -1,6 +1,7 @@
 """The run directory: all files of a training job. Reading it needs no JAX.
 
 store         writes rows and checkpoints, and locks the directory
+soundness     checks before a job is resumed
 database      run.db: its tables, and every query that reads them
 metrics       the data that a training loop reports
 machine       hardware and package versions

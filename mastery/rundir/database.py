@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -42,6 +41,43 @@ CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 
 Arrays = list[NDArray[Any]]
 
+# what SQLite and our own code may raise when run.db holds something else than we wrote
+_DAMAGE = (
+    sqlite3.Error, sqlite3.Warning, ArithmeticError, AttributeError, LookupError, MemoryError,
+    OSError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def reading(directory: Path, parsing: bool = False) -> Iterator[None]:
+    """Re-raise read errors as a CheckpointError that names run.db.
+
+    Args:
+        directory: The run directory.
+        parsing: Re-raise every MasteryError too: it is about the content of run.db.
+    """
+    try:
+        yield
+    except _DAMAGE as error:
+        if isinstance(error, CheckpointError) or (type(error) is MasteryError and not parsing):
+            raise
+        plain = isinstance(error, sqlite3.Error | MasteryError) or type(error) is ValueError
+        reason = str(error) if plain else f"{type(error).__name__}: {error}"
+        raise damaged(directory, reason) from None
+
+
+def damaged(directory: Path, reason: str) -> CheckpointError:
+    """The error that a run directory's database is damaged, and what to do."""
+    return CheckpointError(
+        f"cannot read {directory / 'run.db'}: {reason}; it is damaged or not from mastery: "
+        "restore a copy of it, or train again in another folder"
+    )
+
+
+def checkpoint_name(step: int) -> str:
+    """The file name of the checkpoint after an update."""
+    return f"{step:012d}.ckpt"
+
 
 @contextlib.contextmanager
 def open_database(directory: Path) -> Iterator[sqlite3.Connection]:
@@ -56,16 +92,9 @@ def open_database(directory: Path) -> Iterator[sqlite3.Connection]:
     path = directory / "run.db"
     if not path.is_file():
         raise MasteryError(f"{directory} is not a run directory: it has no run.db")
-    try:
-        with contextlib.closing(_connect(path)) as db:
-            db.execute("BEGIN")  # all queries see one snapshot
-            yield db
-    except (sqlite3.Error, ValueError, KeyError, TypeError, OSError) as error:
-        if isinstance(error, MasteryError):
-            raise
-        raise CheckpointError(
-            f"cannot read {path}: {error}; it is damaged or not from mastery"
-        ) from None
+    with reading(directory), contextlib.closing(_connect(path)) as db:
+        db.execute("BEGIN")  # all queries see one snapshot
+        yield db
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -88,7 +117,10 @@ def read_description(
 ) -> tuple[dict[str, Any], str, str | None]:
     """The job as `Job.to_dict` wrote it, when it was created, and why it is finished or None."""
     text, created, ended = read_text(directory, db)
-    return json.loads(text), created, ended
+    description = json.loads(text)
+    if not isinstance(description, dict):
+        raise ValueError("the job is not a table of settings")
+    return description, created, ended
 
 
 def read_text(directory: Path, db: sqlite3.Connection) -> tuple[str, str, str | None]:
@@ -106,25 +138,34 @@ def read_text(directory: Path, db: sqlite3.Connection) -> tuple[str, str, str | 
             f"{directory} has format {row[0]}, but this mastery reads formats "
             f"{' and '.join(map(str, READABLE))}; use the release that wrote it"
         )
-    return row[1], row[2], row[3]
+    return _text(row[1]), _text(row[2]), None if row[3] is None else _text(row[3])
+
+
+def _text(value: Any) -> str:
+    """The value of a column of text; SQLite may return anything from a damaged file."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} stands where text should be")
+    return value
 
 
 def total_frames(job: Mapping[str, Any]) -> int:
     """The frames per run of the finished job, in whole chunks."""
     chunk = int(job["per_update"]) * int(job["chunk"])
-    return math.ceil(int(job["frames"]) / chunk) * chunk
+    return -(-int(job["frames"]) // chunk) * chunk
 
 
 def read_runs(db: sqlite3.Connection) -> list[tuple[str, str, int, str]]:
     """Label, program, seed and changed settings (JSON) of each run."""
-    return db.execute("SELECT label, program, seed, changes FROM runs ORDER BY run").fetchall()
+    rows = db.execute("SELECT label, program, seed, changes FROM runs ORDER BY run")
+    return [(_text(label), _text(name), int(seed), _text(c)) for label, name, seed, c in rows]
 
 
 def read_sessions(db: sqlite3.Connection) -> list[tuple[str, int, str, str, str]]:
     """Start, update, command, versions and hardware (JSON) of each session."""
-    return db.execute(
+    rows = db.execute(
         "SELECT started, step, command, versions, hardware FROM sessions ORDER BY rowid"
-    ).fetchall()
+    )
+    return [(_text(a), int(step), _text(b), _text(c), _text(d)) for a, step, b, c, d in rows]
 
 
 def count(db: sqlite3.Connection, table: str) -> int:
@@ -135,7 +176,8 @@ def count(db: sqlite3.Connection, table: str) -> int:
 def last_chunks(db: sqlite3.Connection, number: int) -> list[tuple[int, int, float]]:
     """Updates, frames and seconds up to the last chunks, newest first."""
     query = "SELECT step, frames, seconds FROM chunks ORDER BY step DESC LIMIT ?"
-    return db.execute(query, (number,)).fetchall()
+    rows = db.execute(query, (number,))
+    return [(int(step), int(frames), float(seconds)) for step, frames, seconds in rows]
 
 
 def seconds_at(db: sqlite3.Connection, step: int) -> float | None:
@@ -146,7 +188,11 @@ def seconds_at(db: sqlite3.Connection, step: int) -> float | None:
 
 def checkpoints(db: sqlite3.Connection) -> list[tuple[int, str]]:
     """Update and file name of each checkpoint, newest first."""
-    return db.execute("SELECT step, file FROM checkpoints ORDER BY step DESC").fetchall()
+    rows = db.execute("SELECT step, file FROM checkpoints ORDER BY step DESC").fetchall()
+    for step, name in rows:
+        if not isinstance(step, int) or step < 1 or name != checkpoint_name(step):
+            raise ValueError(f"its list of checkpoints has {name!r:.40} for update {step!r:.40}")
+    return rows
 
 
 def read_solved(db: sqlite3.Connection, runs: int) -> NDArray[np.float64]:

@@ -30,6 +30,7 @@ from mastery.rundir.database import (
     read_sessions,
     read_solved,
     read_training,
+    reading,
     total_frames,
 )
 from mastery.rundir.metrics import POLICIES, SCORES
@@ -194,7 +195,9 @@ def load_results(directory: str | Path) -> Results:
     directory = Path(directory)
     with open_database(directory) as db:
         job, created, ended = read_description(directory, db)
-        curriculum = Curriculum.from_dict(job["curriculum"])
+        with reading(directory, parsing=True):
+            curriculum = Curriculum.from_dict(job["curriculum"])
+        total_frames(job), SCORES[job["unit"]]  # raise now what `total` and `score` would raise
         runs, sessions = read_runs(db), read_sessions(db)
         return Results(
             **vars(read_curves(db, len(runs), len(curriculum))),

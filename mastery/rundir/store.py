@@ -16,7 +16,7 @@ import json
 import shlex
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,15 +29,20 @@ from mastery.errors import CheckpointError, MasteryError
 from mastery.rundir.database import (
     FORMAT,
     SCHEMA,
+    checkpoint_name,
     checkpoints,
+    damaged,
     last_chunks,
     open_database,
     read_description,
     read_sessions,
+    reading,
     recent_training,
 )
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import POLICIES, Evaluation, Metrics
+from mastery.rundir.results import load_results
+from mastery.rundir.soundness import check_rows, check_values, superseded
 
 KIND = "mastery.runs"  # kind of the checkpoints; a change would make old ones unreadable
 KEEP = 2  # checkpoints on disk
@@ -87,6 +92,8 @@ class Store:
             (self.directory / "checkpoints").mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.directory)
             try:
+                if job is None:
+                    self._check()
                 self._db = sqlite3.connect(
                     self.directory / "run.db", isolation_level=None, timeout=30
                 )
@@ -99,6 +106,13 @@ class Store:
             except BaseException:
                 self._lock.close()
                 raise
+
+    def _check(self) -> None:
+        """Raise CheckpointError if run.db is damaged, before anything is written to it."""
+        with open_database(self.directory) as db:
+            read_description(self.directory, db)
+            with _curves_named(self.directory):
+                check_values(db)
 
     def _create(self, job: JobLike) -> None:
         with self._transaction() as db:
@@ -132,28 +146,31 @@ class Store:
     @property
     def ended(self) -> str | None:
         """Why the job is finished, or None if it is not."""
-        ended: str | None = self._db.execute("SELECT ended FROM job").fetchone()[0]
-        return ended
+        with reading(self.directory):
+            return read_description(self.directory, self._db)[2]
 
     @property
     def step(self) -> int:
         """Number of updates recorded in the curves."""
-        last = last_chunks(self._db, 1)
+        with reading(self.directory):
+            last = last_chunks(self._db, 1)
         return last[0][0] if last else 0
 
     @property
     def seconds(self) -> float:
         """Seconds of training up to `step`."""
-        last = last_chunks(self._db, 1)
+        with reading(self.directory):
+            last = last_chunks(self._db, 1)
         return last[0][2] if last else 0.0
 
     def last_hardware(self) -> dict[str, Any] | None:
         """Hardware and package versions of the last recorded session; None if there is none."""
-        sessions = read_sessions(self._db)
-        if not sessions:
-            return None
-        *_, packages, machine = sessions[-1]
-        return {"versions": json.loads(packages), **json.loads(machine)}
+        with reading(self.directory):
+            sessions = read_sessions(self._db)
+            if not sessions:
+                return None
+            *_, packages, machine = sessions[-1]
+            return {"versions": json.loads(packages), **json.loads(machine)}
 
     def begin_session(self, command: str, step: int) -> None:
         """Record the command, versions and hardware used from this step on."""
@@ -186,8 +203,9 @@ class Store:
             CheckpointError: If the directory cannot be written.
         """
         if arrays is not None:
-            name = f"{step:012d}.ckpt"
+            name = checkpoint_name(step)
             checkpoint.write(self.directory / "checkpoints" / name, KIND, {"step": step}, arrays)
+        old: list[tuple[int, str]] = []
         with self._transaction() as db:
             frames = step * int(self.description["per_update"])
             db.execute("INSERT INTO chunks VALUES (?, ?, ?)", (step, frames, seconds))
@@ -210,14 +228,17 @@ class Store:
                 )
             if arrays is not None:
                 db.execute("INSERT INTO checkpoints VALUES (?, ?)", (step, name))
-                db.execute(
-                    "DELETE FROM checkpoints WHERE step NOT IN "
-                    f"(SELECT step FROM checkpoints ORDER BY step DESC LIMIT {KEEP})"
-                )
+                with reading(self.directory):
+                    old = checkpoints(db)[KEEP:]
+                db.executemany("DELETE FROM checkpoints WHERE step = ?", [row[:1] for row in old])
             if ended is not None:
                 db.execute("UPDATE job SET ended = ?", (ended,))
-        if arrays is not None:
-            self._remove_unlisted()
+        _remove(self.directory / "checkpoints" / name for _, name in old)
+
+    def end(self, reason: str) -> None:
+        """Mark the job as finished."""
+        with self._transaction() as db:
+            db.execute("UPDATE job SET ended = ?", (reason,))
 
     def rewind(self) -> tuple[int, dict[str, NDArray[Any]] | None]:
         """Return to the last intact checkpoint and delete all rows after it.
@@ -228,46 +249,49 @@ class Store:
             The checkpoint's step and arrays; (0, None) if there is no checkpoint.
 
         Raises:
-            CheckpointError: If every checkpoint is damaged. Nothing is changed.
+            CheckpointError: If every checkpoint is damaged, or run.db is. Nothing is changed.
         """
-        rows = checkpoints(self._db)
+        with _curves_named(self.directory):
+            rows, chunk = checkpoints(self._db), int(self.description["chunk"])
+            spare = superseded(self.directory, self._db, rows, chunk, KEEP)
+        step, arrays, unread = self._last_intact(rows)
+        with _curves_named(self.directory):
+            check_rows(self._db, step, chunk)
+        _remove([*spare, *unread])
+        self._delete_after(step)
+        return step, arrays
+
+    def _delete_after(self, step: int) -> None:
+        """Delete all rows after a step."""
+        with self._transaction() as db:
+            for table in ("chunks", "training", "evaluation", "solved", "checkpoints"):
+                db.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
+
+    def _last_intact(
+        self, rows: list[tuple[int, str]]
+    ) -> tuple[int, dict[str, NDArray[Any]] | None, list[Path]]:
+        """Step and arrays of the last intact checkpoint, and the damaged files after it."""
+        unread: list[Path] = []
         for i, (step, name) in enumerate(rows):
+            path = self.directory / "checkpoints" / name
             try:
-                _, arrays = checkpoint.read(self.directory / "checkpoints" / name, KIND)
+                return step, checkpoint.read(path, KIND)[1], unread
             except checkpoint.Damaged as error:
                 if i + 1 == len(rows):
                     raise CheckpointError(
                         f"{error}; {self.directory} has no other checkpoint, and nothing was "
                         "changed; train again in another folder"
                     ) from None
+                unread.append(path)
                 self.notes.append(
                     f"{error}; using the previous checkpoint, of update {rows[i + 1][0]:,}"
                 )
-                continue
-            self._delete_after(step)
-            return step, arrays
-        self._delete_after(0)
-        return 0, None
-
-    def _delete_after(self, step: int) -> None:
-        """Delete everything after a step."""
-        with self._transaction() as db:
-            for table in ("chunks", "training", "evaluation", "solved", "checkpoints"):
-                db.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
-        self._remove_unlisted()
-
-    def _remove_unlisted(self) -> None:
-        """Delete unfinished checkpoint files and those that the database does not list."""
-        listed = {name for _, name in checkpoints(self._db)}
-        for path in (self.directory / "checkpoints").iterdir():
-            unfinished = path.name.startswith(".") and path.name.endswith(".tmp")
-            if unfinished or (path.suffix == ".ckpt" and path.name not in listed):
-                with contextlib.suppress(OSError):
-                    path.unlink()
+        return 0, None, unread
 
     def recent(self, chunks: int) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """The `totals` of each of the last chunks, oldest first."""
-        return list(zip(*recent_training(self._db, chunks), strict=True))
+        with reading(self.directory):
+            return list(zip(*recent_training(self._db, chunks), strict=True))
 
     def close(self) -> None:
         """Close the database and release the lock."""
@@ -298,6 +322,8 @@ class Store:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
+            if type(error) is sqlite3.DatabaseError:  # malformed, or not a database
+                raise damaged(self.directory, str(error)) from None
             reason = getattr(error, "strerror", None) or str(error)
             raise CheckpointError(
                 f"cannot write to {self.directory}: {reason}; saved data is intact"
@@ -323,6 +349,28 @@ def check_new(directory: Path) -> None:
         raise MasteryError(f"{directory} is not empty; choose a new or empty folder")
 
 
+@contextlib.contextmanager
+def _curves_named(directory: Path) -> Iterator[None]:
+    """Re-raise damage to run.db; the message says if the curves can still be read."""
+    try:
+        with reading(directory):
+            yield
+    except CheckpointError as error:
+        try:
+            load_results(directory)
+        except MasteryError:
+            raise error from None
+        raise CheckpointError(
+            f"{error}; its curves can still be read, with mastery report or mastery export"
+        ) from None
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
 def _lock(directory: Path) -> sqlite3.Connection:
     """Lock the directory until this connection is closed or this process ends."""
     lock = sqlite3.connect(directory / "lock", isolation_level=None, timeout=0.5)
@@ -334,6 +382,11 @@ def _lock(directory: Path) -> sqlite3.Connection:
             raise
         raise MasteryError(
             f"{directory} is in use: another process is training in it; wait for it or stop it"
+        ) from None
+    except sqlite3.DatabaseError as error:
+        lock.close()
+        raise CheckpointError(
+            f"cannot lock {directory / 'lock'}: {error}; delete this file and try again"
         ) from None
     return lock
 

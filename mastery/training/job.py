@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from mastery.curriculum import Curriculum
-from mastery.errors import MasteryError, check_whole, did_you_mean
+from mastery.errors import MasteryError, check_distinct, check_whole, did_you_mean
 from mastery.learners.addition import ADDITION
 from mastery.learners.ppo import PPO
 from mastery.learners.settings import LearnerKind
 from mastery.minigrid.tasks import NAMES, task_id
 from mastery.programs.recipe import Recipe
-from mastery.rundir.database import open_database, read_description
+from mastery.rundir.database import open_database, read_description, reading
 
 # by the kind of environments
 LEARNERS = {"minigrid": PPO, "gymnasium": PPO, "addition": ADDITION}
+MOST_UPDATES = 2**31 - 1  # per run
+MOST_FRAMES = 2**63 - 1  # what run.db can count
 
 
 @dataclass(frozen=True)
@@ -87,16 +89,19 @@ class Job:
             ("episodes", 1),
         ):  # fmt: skip
             check_whole(name, getattr(self, name), least)
+        check_whole("evaluate_every", self.evaluate_every, 0, MOST_FRAMES)
         if self.stop_mastered is not None and not 0 < self.stop_mastered <= 1:
             raise MasteryError(f"mastery is in [0, 1]: it cannot stop at {self.stop_mastered:g}")
         if self.stop_return is not None and not math.isfinite(self.stop_return):
             raise MasteryError(f"a mean return cannot be {self.stop_return}; give a number")
         if self.seed + self.seeds > 2**32:
-            raise MasteryError(f"seed is {self.seed}; seeds go up to 2³² − 1")
+            last = "" if self.seeds == 1 else f" and seeds is {self.seeds:,}"
+            raise MasteryError(f"seed is {self.seed:,}{last}; seeds go up to {2**32 - 1:,}")
         if not self.programs:
             raise MasteryError("there is no program: give one, such as mr")
         recipes = [str(Recipe.parse(program)) for program in self.programs]
-        object.__setattr__(self, "programs", tuple(dict.fromkeys(recipes)))
+        check_distinct("program", self.programs, recipes)
+        object.__setattr__(self, "programs", tuple(recipes))
         if self.environments == "auto":
             object.__setattr__(self, "environments", _environments(self.curriculum))
         if self.environments not in LEARNERS:
@@ -107,6 +112,7 @@ class Job:
             object.__setattr__(self, "settings", self.learner.settings())
         if not isinstance(self.settings, self.learner.settings):
             raise MasteryError(f"these are not the settings of a learner of {self.environments}")
+        self._check_length()
         varying = self.learner.hyper._fields
         for name in itertools.chain(self.grid, *self.variants):
             if name not in varying:
@@ -122,6 +128,17 @@ class Job:
             raise MasteryError("there must be a variant at least, and each of them once")
         for changes in self.points:
             replace(self.settings, **changes)  # raises if a value is invalid
+
+    def _check_length(self) -> None:
+        """The loops count updates in 32 bits."""
+        check_whole("chunk", self.chunk, 1, MOST_UPDATES)
+        if self.updates > MOST_UPDATES:
+            unit = self.settings.unit
+            most = MOST_UPDATES // self.chunk * self.chunk  # whole chunks
+            raise MasteryError(
+                f"{unit} is {self.frames:,}; the most is {most * self.frames_of_update:,}, which "
+                f"is {most:,} updates of {self.frames_of_update:,} {unit}"
+            )
 
     @property
     def learner(self) -> LearnerKind:
@@ -157,7 +174,7 @@ class Job:
     @property
     def chunks(self) -> int:
         """Chunks per run."""
-        return math.ceil(self.frames / (self.frames_of_update * self.chunk))
+        return -(-self.frames // (self.frames_of_update * self.chunk))
 
     @property
     def devices(self) -> int:
@@ -211,7 +228,13 @@ class Job:
 def read_job(directory: str | Path) -> Job:
     """Read the job of a run directory."""
     with open_database(Path(directory)) as db:
-        return Job.from_dict(read_description(Path(directory), db)[0])
+        return parse_job(directory, read_description(Path(directory), db)[0])
+
+
+def parse_job(directory: str | Path, description: Mapping[str, Any]) -> Job:
+    """The job of a run directory; CheckpointError, with the file's name, if it is invalid."""
+    with reading(Path(directory), parsing=True):
+        return Job.from_dict(description)
 
 
 def _environments(curriculum: Curriculum) -> str:

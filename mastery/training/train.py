@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError, needs
+from mastery.rundir.database import last_chunks, open_database
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import RECENT
 from mastery.rundir.store import Store, check_new, totals
-from mastery.training.job import Job
+from mastery.training.endless import EndlessTasks
+from mastery.training.job import Job, parse_job, read_job
 from mastery.training.loops.loop import Loop
 from mastery.training.signals import interrupts
 
@@ -130,20 +132,34 @@ def resume(
         CheckpointError: If no checkpoint can be read, or the directory cannot be written.
     """
     with Store(directory) as store:
-        job = Job.from_dict(store.description)
-        changed = replace(job, frames=frames or job.frames)
+        job = parse_job(directory, store.description)
+        changed = _with_frames(directory, job, store.step, frames)
         if changed.updates != job.updates:
-            done = store.step
-            if changed.updates < done:
-                raise MasteryError(
-                    f"{directory} has trained {done * job.frames_of_update:,} "
-                    f"{job.settings.unit} already; give more than that"
-                )
             store.change(changed)
         if store.ended is not None:
             return Trained(store.directory, store.step, store.ended, False)
         _check_place(store, changed, options.elsewhere)
         return _train(store, changed, make_loop(changed), options)
+
+
+def job_to_resume(directory: str | Path, frames: int | None = None) -> Job:
+    """The job of a run directory as `resume` would train it; raises what `resume` would raise."""
+    job = read_job(directory)
+    with open_database(Path(directory)) as db:
+        last = last_chunks(db, 1)
+    return _with_frames(directory, job, last[0][0] if last else 0, frames)
+
+
+def _with_frames(directory: str | Path, job: Job, done: int, frames: int | None) -> Job:
+    """The job with a new number of frames; MasteryError if more updates than that are done."""
+    changed = job if frames is None else replace(job, frames=frames)
+    if changed.updates < done:
+        unit, trained = job.settings.unit, done * job.frames_of_update
+        raise MasteryError(
+            f"{directory} has already trained {trained:,} {unit} per run, and only "
+            f"{changed.frames:,} are asked for; nothing was changed; ask for {trained:,} or more"
+        )
+    return changed
 
 
 def _check_place(store: Store, job: Job, elsewhere: bool) -> None:
@@ -203,10 +219,13 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
     recent = deque(store.recent(RECENT), maxlen=RECENT)
     before = store.seconds
     started = saved = time.monotonic()
-    first, ended = step, None
+    first, ended, endless = step, None, EndlessTasks(job)
     with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
         carry = loop.begin() if arrays is None else loop.load(arrays)
         del arrays
+        if step >= job.updates:  # the job was shortened to what is trained already
+            ended = _all_trained(job, step)
+            store.end(ended)
         while ended is None and step < job.updates:
             chunk_began = time.monotonic()
             carry, metrics = loop.advance(carry)
@@ -214,6 +233,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             now = time.monotonic()
             speed = job.chunk * job.frames_of_update * len(job.runs) / (now - chunk_began)
             recent.append(totals(metrics))
+            endless.count(metrics)
             ended = _end(job, step, metrics, recent)
             every = job.evaluate_chunks
             due = every and (step // job.chunk % every == 0 or ended is not None)
@@ -246,7 +266,6 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
 
 def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
     """Why the job is finished, or None if it is not."""
-    unit = job.settings.unit
     if metrics.solved is not None and (metrics.solved[-1] > 0).all():
         return "every run has learned every task"
     if job.stop_mastered is not None and (metrics.mastery[-1] >= job.stop_mastered).all():
@@ -255,8 +274,11 @@ def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:
         episodes, returns = _sums(recent)
         if (episodes > 0).all() and (returns >= job.stop_return * episodes).all():
             return f"the mean return of every task is {job.stop_return:g} or more in every run"
-    trained = f"trained {step * job.frames_of_update:,} {unit} per run"
-    return trained if step >= job.updates else None
+    return _all_trained(job, step) if step >= job.updates else None
+
+
+def _all_trained(job: Job, step: int) -> str:
+    return f"trained {step * job.frames_of_update:,} {job.settings.unit} per run"
 
 
 def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -18,7 +18,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mastery import Curriculum, MasteryError, Task, Teacher
+from mastery import Curriculum, MasteryError, MasteryWarning, Task, Teacher
 from mastery.adapters.gymnasium import CurriculumEnv, CurriculumVectorEnv
 
 NAMES = ("short", "middle", "long")
@@ -524,3 +524,106 @@ def test_a_mask_may_be_a_list(tmp_path):
     _, infos = envs.reset(options={"reset_mask": [True, False]})
     assert infos["_task"].tolist() == [True, False]
     envs.close()
+
+
+class Endless(gym.Env):
+    """Episodes of two steps, or without end in the task "long"."""
+
+    observation_space, action_space = gym.spaces.Box(0, 1, (1,)), gym.spaces.Discrete(2)
+
+    def __init__(self, task="long"):
+        self.forever = task == "long"
+
+    def reset(self, *, seed=None, options=None):
+        self.count = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        return np.zeros(1, np.float32), 0.5, self.count == 2 and not self.forever, False, {}
+
+
+TWO = Curriculum([Task("short"), Task("long", after=("short",))])
+
+
+@pytest.mark.parametrize("kind", ["one", "reset", "NextStep", "SameStep"])
+def test_episodes_that_never_end_give_one_warning(kind):
+    teacher = Teacher(TWO, "uniform", seed=0)
+    if kind in ("one", "reset"):
+        envs, action = CurriculumEnv(Endless, teacher), 0
+    else:
+        envs = CurriculumVectorEnv(Endless, teacher, 2, autoreset_mode=kind)
+        action = np.zeros(2, int)
+
+    def play():
+        envs.reset(seed=0)
+        for i in range(25_000):
+            over = envs.step(action)[2]
+            if kind in ("one", "reset") and (over or (kind == "reset" and i % 500 == 499)):
+                envs.reset(options={"task": "long"} if kind == "reset" else None)
+
+    with pytest.warns(MasteryWarning) as caught:
+        play()
+    (warning,) = caught
+    text = str(warning.message)
+    assert text.startswith("task 'long': no episode has ended in 10,000 steps of one environment")
+    assert "max_episode_steps" in text
+    assert warning.filename == __file__
+
+
+def test_a_task_of_which_an_episode_has_ended_gives_no_warning():
+    env = CurriculumEnv(Endless, Teacher(TWO, seed=0))
+    for task in ("short", "long"):
+        env.reset(options={"task": task})
+        env.step(0)
+        env.step(0)
+        env.env.forever = False
+    env.step(0)
+    env.env.count = 1
+    assert env.step(0)[2]  # so an episode of each has ended
+    env.env.forever = True
+    env.reset(options={"task": "long"})
+    for _ in range(11_000):
+        env.step(0)
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_a_teacher_that_nobody_updates_gives_one_warning(vector):
+    teacher = Teacher(TWO, "uniform", seed=0)
+    if vector:
+        envs = CurriculumVectorEnv(Endless, teacher, 2, update_every=None)
+    else:
+        envs = CurriculumEnv(Endless, teacher, update_every=None)
+    action, only = (np.zeros(2, int) if vector else 0), {"task": "short"}
+
+    def play(steps):
+        envs.reset(options=only)
+        for _ in range(steps):
+            envs.step(action)
+            envs.step(action)
+            envs.reset(options=only)
+
+    play(450)
+    with pytest.warns(MasteryWarning) as caught:
+        play(1000)
+    (warning,) = caught
+    text = str(warning.message)
+    assert text.startswith("1,000 episodes have ended and the teacher was never updated; with")
+    assert "call the environment's update() after each rollout" in text
+    assert warning.filename == __file__
+    envs.update()
+    play(1500)
+
+
+@pytest.mark.parametrize("who", ["env", "teacher", "steps"])
+def test_a_teacher_that_is_updated_gives_no_warning(who):
+    teacher = Teacher(TWO, "uniform", seed=0)
+    env = CurriculumEnv(Endless, teacher, update_every=None if who != "steps" else 5000)
+    for i in range(1500):
+        env.reset(options={"task": "short"})
+        env.step(0)
+        env.step(0)
+        if i == 900 and who == "env":
+            env.update()
+        if i == 900 and who == "teacher":
+            teacher.update({"short": 0.5})

@@ -14,7 +14,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecMonitor
 
-from mastery import CheckpointError, Curriculum, MasteryError, Task, Teacher
+from mastery import CheckpointError, Curriculum, MasteryError, MasteryWarning, Task, Teacher
 from mastery.adapters.gymnasium import CurriculumEnv
 from mastery.adapters.stable_baselines3 import (
     CurriculumCallback,
@@ -169,3 +169,37 @@ def test_the_task_is_in_the_infos():
         playing = [info["task"] for info in envs.reset_infos]
         _, _, _, infos = envs.step(np.zeros(3, int))
         assert [info["task"] for info in infos] == playing
+
+
+class Steps(gym.Env):
+    """Episodes of so many steps; 0 for no end."""
+
+    observation_space, action_space = gym.spaces.Box(0, 1, (1,)), gym.spaces.Discrete(2)
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def reset(self, *, seed=None, options=None):
+        self.count = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        return np.zeros(1, np.float32), 0.5, self.count == self.steps, False, {}
+
+
+def test_episodes_that_never_end_give_a_warning():
+    envs = CurriculumVecEnv(lambda task: Steps(0), Teacher(CURRICULUM, seed=0), 2)
+    envs.reset()
+    for _ in range(9_999):
+        envs.step(np.zeros(2, int))
+    with pytest.warns(MasteryWarning, match=r"no episode has ended in 10,000 .*max_episode_steps"):
+        envs.step(np.zeros(2, int))
+
+
+def test_a_callback_that_updates_after_long_rollouts_gives_no_warning():
+    teacher = Teacher(CURRICULUM, seed=0)
+    envs = CurriculumVecEnv(lambda task: Steps(1), teacher, 2, update_every=None)
+    model = PPO("MlpPolicy", envs, n_steps=1024, batch_size=1024, n_epochs=1, seed=0)
+    model.learn(2048, callback=CurriculumCallback(teacher))
+    assert teacher.time_step == 1

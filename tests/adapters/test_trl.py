@@ -81,7 +81,7 @@ def _split(items, size):
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-def trainer(folder, teacher, dataset=None, *, score=None, rewards=None, **changes):
+def trainer(folder, teacher, dataset=None, *, score=None, rewards=None, labels="task", **changes):
     torch.manual_seed(0)
     tokenizer = example.make_tokenizer()
     settings = {
@@ -105,6 +105,7 @@ def trainer(folder, teacher, dataset=None, *, score=None, rewards=None, **change
         train_dataset=example.make_prompts(60) if dataset is None else dataset,
         teacher=teacher,
         score=score,
+        labels=labels,
         args=GRPOConfig(str(folder), **(settings | changes)),
     )
 
@@ -257,6 +258,8 @@ def test_two_processes_share_groups_and_stay_equal(tmp_path):
     ("change", "message"),
     [
         ({"teacher": "mr"}, "needs a Teacher"),
+        ({"labels": ["1-digit"] * 60}, r"labels is \['1-digit', .*the name of a column"),
+        ({"score": ["right_digits"]}, "score is .* a reward function's name"),
         ({"drop": "task"}, "the dataset has no column or attribute 'task'"),
         ({"teacher": Teacher(LETTERS)}, "has the label '1-digit', which is not a task"),
         ({"score": "right_digit"}, "not a reward function; did you mean 'right_digits'"),

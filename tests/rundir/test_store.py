@@ -1,5 +1,6 @@
 """The run directory by itself: what it never overwrites, and where it goes on from."""
 
+import hashlib
 import sqlite3
 
 import numpy as np
@@ -12,7 +13,7 @@ from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import load_results, read_curves
 from mastery.rundir.store import Store
 from mastery.training.job import Job, read_job
-from mastery.training.train import resume, train
+from mastery.training.train import job_to_resume, resume, train
 
 JOB = Job(
     Curriculum.load("blocked-unlock-pickup"),
@@ -81,13 +82,13 @@ def test_it_goes_back_to_the_last_checkpoint_and_keeps_two(tmp_path):
         assert names == ["000000000004.ckpt", "000000000006.ckpt"]
 
 
-@pytest.mark.parametrize("harm", ["byte", "empty", "gone"])
+@pytest.mark.parametrize("harm", ["byte", "version", "empty", "gone"])
 def test_a_bad_checkpoint_is_passed_over_and_named(tmp_path, harm):
     directory = written(tmp_path / "job")
     last = directory / "checkpoints" / "000000000006.ckpt"
-    if harm == "byte":
+    if harm in ("byte", "version"):
         content = bytearray(last.read_bytes())
-        content[-40] ^= 1
+        content[-40 if harm == "byte" else len("mastery ")] ^= 2
         last.write_bytes(content)
     elif harm == "empty":
         last.write_bytes(b"")
@@ -113,7 +114,8 @@ def test_where_no_checkpoint_is_good_nothing_is_thrown_away(tmp_path):
 def test_a_checkpoint_of_a_later_version_is_no_damage(tmp_path):
     directory = written(tmp_path / "job")
     last = directory / "checkpoints" / "000000000006.ckpt"
-    last.write_bytes(last.read_bytes().replace(b"mastery 1\n", b"mastery 2\n", 1))
+    body = last.read_bytes()[:-32].replace(b"mastery 1\n", b"mastery 2\n", 1)
+    last.write_bytes(body + hashlib.sha256(body).digest())
     with Store(directory) as store, pytest.raises(CheckpointError, match="use the release that"):
         store.rewind()
     assert last.exists()
@@ -145,8 +147,16 @@ def test_a_job_that_is_over_stays_over_when_its_end_is_only_rounded(tmp_path):
         store.record(10, 5.0, metrics(), None, {"x": np.zeros((1, 2))}, "640 frames are done")
     assert resume(directory, frames=630).ended == "640 frames are done"
     assert read_job(directory).frames == 640
-    with pytest.raises(MasteryError, match="640 frames already"):
-        resume(directory, frames=100)
+    text = (
+        "job has already trained 640 frames per run, and only 100 are asked for; nothing was "
+        "changed; ask for 640 or more"
+    )
+    for refused in (resume, job_to_resume):
+        with pytest.raises(MasteryError, match=text):
+            refused(directory, frames=100)
+        assert read_job(directory).frames == 640
+    with pytest.raises(MasteryError, match="frames is 0"):
+        resume(directory, frames=0)
 
 
 def test_nothing_is_left_behind_when_a_job_cannot_be_trained(tmp_path):

@@ -39,6 +39,11 @@ def test_frames_are_rounded_up_to_whole_chunks():
     assert Job(BLOCKED, evaluate_every=1).evaluate_chunks == 1
 
 
+def test_the_longest_job_has_as_many_updates_as_32_bits_count():
+    assert Job(BLOCKED, frames=4_398_046_494_720).updates == 2_147_483_640  # 10 in a chunk
+    assert Job(BLOCKED, frames=2**31, seed=2**32 - 1).chunks == 104_858
+
+
 def test_a_job_comes_back_from_json_the_same():
     job = Job(
         BLOCKED,
@@ -93,7 +98,17 @@ def test_presets_are_settings_and_the_paper_s_are_the_paper_s():
         ({"programs": ("mrr",)}, "there is no program 'mrr'; did you mean 'mr'"),
         ({"programs": ()}, "there is no program: give one"),
         ({"seeds": 0}, "seeds is 0; it must be a whole number from 1"),
-        ({"seed": 2**32}, "seeds go up to"),
+        ({"seed": 2**32}, "seed is 4,294,967,296; seeds go up to 4,294,967,295"),
+        ({"seed": 2**32 - 2, "seeds": 3}, "4,294,967,294 and seeds is 3; seeds go up to 4,294,967"),
+        (
+            {"frames": 10**13},
+            "is 10,000,000,000,000; the most is 4,398,046,494,720, which is 2,147,483,640 u",
+        ),
+        ({"frames": 10**400}, "the most is 4,398,046,494,720"),
+        ({"chunk": 2**31}, "chunk is 2147483648; .* from 1 to 2147483647"),
+        ({"evaluate_every": 2**63}, "evaluate_every is .* from 0 to 9223372036854775807"),
+        ({"programs": ("mr", "uniform", "mr")}, "program 'mr' is given twice; give each program"),
+        ({"programs": ("mr", "mr:delta=0.6")}, "programs 'mr' and 'mr:delta=0.6' are the same"),
         ({"frames": 0}, "frames is 0"),
         ({"variants": ({"memory": 1.0},)}, "'memory' cannot differ from run to run"),
         ({"variants": ({}, {})}, "each of them once"),
