@@ -224,7 +224,7 @@ PARTS: dict[str, dict[str, Part]] = {
     "gate": {
         "none": Part(lambda c: (), {}, "every task is open"),
         "zero-variance": Part(
-            lambda c: ZeroVariance(),
+            lambda c, **s: ZeroVariance(),
             {"reprobe": 0.05},
             "skip a task whose last returns were all equal",
         ),
