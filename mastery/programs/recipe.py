@@ -330,7 +330,8 @@ class Recipe:
 
         graph, attention, gate = make_graph(curriculum), part("attention"), part("gate")
         by_cost, reprobe = self.settings["by_cost"], self.settings["reprobe"]
-        sharing = Sharing(gate, by_cost, reprobe) if gate or by_cost or reprobe else ()
+        needed = self.gate != "none" or by_cost or reprobe
+        sharing = Sharing(gate, by_cost, reprobe) if needed else ()
         return Program(
             part("progress"),
             attention.solved(graph) if isinstance(attention, MasteringRate) else attention,

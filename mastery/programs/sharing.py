@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mastery.programs.attention import TimeStep
-from mastery.programs.rules.gates import GRESO, Retire, ZeroVariance
 
 Array = Any  # a NumPy or a JAX array
 _KEPT = 0.99  # how much of the costs is remembered at each time-step
@@ -30,15 +29,20 @@ class Memory(NamedTuple):
 class Sharing(NamedTuple):
     """How a program's distribution is finished."""
 
-    gate: ZeroVariance | Retire | GRESO | tuple[()]
+    gate: Any  # one of `rules.gates`, or () for none
     by_cost: Array  # 0: share episodes; 1: share frames, tokens or seconds
     reprobe: Array  # the share of training spread evenly over all tasks at the end
 
+    @property
+    def gated(self) -> bool:
+        """Whether there is a gate; one without settings is an empty tuple too."""
+        return hasattr(self.gate, "keep")
+
     def init(self, like: Array) -> Memory:
-        return Memory(self.gate.init(like) if self.gate else (), like, like + 0.0)
+        return Memory(self.gate.init(like) if self.gated else (), like, like + 0.0)
 
     def advance(self, memory: Memory, learned: TimeStep) -> Memory:
-        gate = self.gate.advance(memory.gate, learned) if self.gate else ()
+        gate = self.gate.advance(memory.gate, learned) if self.gated else ()
         return Memory(
             gate,
             _KEPT * memory.spent + learned.evidence.cost,
@@ -47,7 +51,7 @@ class Sharing(NamedTuple):
 
     def share(self, memory: Memory, d: Array) -> Array:
         xp = d.__array_namespace__()
-        if self.gate:
+        if self.gated:
             kept = d * self.gate.keep(memory.gate)
             total = kept.sum()
             d = xp.where(total > 0, kept / xp.where(total > 0, total, 1.0), d)
