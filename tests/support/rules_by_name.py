@@ -1,4 +1,4 @@
-"""The oracle of a program's text, such as "plr:fill=0.5", with gates and costs around any of them."""
+"""The oracle of a program's text, such as "plr:fill=0.5", with gates and costs around it."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ rank, a place among the best) are closer than `margin`, rounding may decide eith
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import networkx as nx
@@ -166,7 +167,7 @@ class PLR(Oracle):
         ranked = sorted(known, key=lambda c: (-self.S[c], c))
         weight = {c: (1 / (i + 1)) ** (1 / self.beta) for i, c in enumerate(ranked)}
         stale = {c: self.t - self.last[c] for c in known}
-        for i, j in zip(ranked, ranked[1:], strict=False):
+        for i, j in pairwise(ranked):
             gap = self.S[i] - self.S[j]
             tie = gap == 0 and (self.S[i] == 0 or (self.exact and self.alpha == 1))
             self.clear = self.clear and (tie or gap > self.margin)
