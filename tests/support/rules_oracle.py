@@ -41,7 +41,8 @@ class Oracle:
     def __init__(self, curriculum, noise, margin=1e-9, exact=False, **settings):
         assert all(hasattr(type(self), name) for name in settings), settings
         vars(self).update(settings)
-        self.curriculum, self.n, self.noise = curriculum, len(curriculum), noise
+        self.curriculum, self.tasks, self.noise = curriculum, list(curriculum), noise
+        self.n = len(self.tasks)
         self.margin, self.exact = margin, exact
         self.t = 0
         self.clear = True
@@ -57,7 +58,7 @@ class Oracle:
         self.seen = [c for c in range(self.n) if step.count[c] > 0]
         self.p, self.sigma, self.advantage = {}, {}, {}
         for c in self.seen:
-            task, count = list(self.curriculum)[c], step.count[c]
+            task, count = self.tasks[c], step.count[c]
             span = task.maximum - task.minimum
             self.p[c] = min(max((step.mean[c] - task.minimum) / span, 0.0), 1.0)
             self.sigma[c] = math.sqrt(step.variance[c]) / span
@@ -125,24 +126,23 @@ class Learnability(Oracle):
             self.means[c].append(float(self.step.mean[c]))
 
     def mastery(self, c):
-        task, last = list(self.curriculum)[c], self.means[c][-int(self.window) :]
+        task, last = self.tasks[c], self.means[c][-int(self.window) :]
         if not last:
             return 0.0
         return (sum(last) / len(last) - task.minimum) / (task.maximum - task.minimum)
 
-    def attention(self):
-        return [self.mastery(c) * (1 - self.mastery(c)) for c in range(self.n)]
-
     def distribution(self):
-        return reprobed(normalised(self.attention()))
+        M = [self.mastery(c) for c in range(self.n)]
+        return reprobed(normalised([m * (1 - m) for m in M]))
 
 
 class LearnabilityTopK(Learnability):
     def distribution(self):
-        a = self.attention()
+        M = [self.mastery(c) for c in range(self.n)]
+        a = [m * (1 - m) for m in M]
         keys = [
-            0.0 if a[c] == 0 else (self.mastery(c), task.minimum, task.maximum)
-            for c, task in enumerate(self.curriculum)
+            0.0 if a[c] == 0 else (M[c], task.minimum, task.maximum)
+            for c, task in enumerate(self.tasks)
         ]
         return reprobed(evenly(self.best(a, keys), self.n), 0.5)
 
