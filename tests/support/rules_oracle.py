@@ -399,7 +399,6 @@ def power_laws(D, y):
 
 class ADO(Oracle):
     first = 100  # `start` in the recipe
-    closeness = 1e-12  # squared errors closer than this may come out in either order
 
     def start(self):
         self.D = 0.0
@@ -429,7 +428,7 @@ class ADO(Oracle):
         for c in range(self.n):
             u, _, error = power_laws(*self.past[c])
             gain = np.maximum(ALPHAS, 0.05) * u * self.D**-ALPHAS / self.D * math.sqrt(self.h[c])
-            near = gain[error <= error.min() + self.closeness]
+            near = gain[error <= error.min() + 1e-3 * self.margin]
             g.append(float(gain[int(np.argmin(error))]))
             if near.max() - near.min() > 1e-12 * near.max():
                 self.clear = False  # for good, since the average keeps it
