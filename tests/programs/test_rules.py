@@ -94,7 +94,7 @@ def compare(text, seeds):
 
 @pytest.mark.parametrize("text", [*RULES, *AROUND])
 def test_numpy_agrees_with_the_oracle(text):
-    compare(text, range(60))
+    compare(text, range(100))
 
 
 @pytest.mark.slow
@@ -131,11 +131,12 @@ def in_place(program, trace):
 @pytest.mark.parametrize("text", [*RULES, *AROUND])
 def test_in_place_is_the_same(text):
     for seed in range(4):
-        trace = trace_for(text, seed, size=5)
+        trace = trace_for(text, seed, size=5, exact=True)
         steps = [step._replace(cost=step.cost * (step.count > 0)) for step in trace.steps]
         trace = trace._replace(steps=steps)
         program = Recipe.parse(text).build(trace.curriculum)
-        assert np.array_equal(in_place(program, trace), found(program, trace))
+        # the sums of a task's returns may be rounded in another order
+        assert np.allclose(in_place(program, trace), found(program, trace), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("text", [*RULES, *AROUND])
