@@ -327,7 +327,7 @@ class GRESO(Oracle):
 
 class MoPPS(Oracle):
     decay = 0.5
-    error = 0.002  # in probability, of the library's quantile
+    error = 0.003  # in probability, of the library's quantile
 
     def start(self):
         self.A, self.B = [1.0] * self.n, [1.0] * self.n

@@ -307,7 +307,7 @@ def test_a_job_can_be_made_longer_but_not_shorter(environment, uninterrupted, tm
     directory = tmp_path / "job"
     shutil.copytree(uninterrupted[0], directory)
     message = run(environment, "train", "--resume", directory, "--frames", "10k", rc=2)
-    assert "15,360 frames already" in message
+    assert "already trained 15,360 frames per run, and only 10,000 are asked for" in message
     assert "Done" in run(environment, "train", "--resume", directory, "--frames", "17k")
     steps, (training, *_), _ = everything(directory)
     assert steps[:CHUNKS] == uninterrupted[1][0]
