@@ -129,11 +129,14 @@ class Learnability(Oracle):
         task, last = self.tasks[c], self.means[c][-int(self.window) :]
         if not last:
             return 0.0
-        return (sum(last) / len(last) - task.minimum) / (task.maximum - task.minimum)
+        mean = min(max(sum(last) / len(last), task.minimum), task.maximum)
+        return (mean - task.minimum) / (task.maximum - task.minimum)
 
     def distribution(self):
         M = [self.mastery(c) for c in range(self.n)]
-        return reprobed(normalised([m * (1 - m) for m in M]))
+        a = [m * (1 - m) for m in M]
+        self.clear = sum(a) > self.margin or sum(a) == 0  # else rounding decides
+        return reprobed(normalised(a))
 
 
 class LearnabilityTopK(Learnability):
