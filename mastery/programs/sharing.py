@@ -1,6 +1,6 @@
 """The last step of a program: a gate, sharing by cost, and a share for what was left out.
 
-        d ← d · keep, normalised           (if that leaves nothing, d is unchanged)
+        d ← d · keep, normalised           (keep alone if that leaves nothing; d if all is closed)
         d ← d / (mean cost)^by_cost, normalised
         d ← (1 − reprobe) d + reprobe / N
 
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from mastery.programs.attention import TimeStep
 
 Array = Any  # a NumPy or a JAX array
+_NOTHING = 1e-12  # less probability than this counts as none
 _KEPT = 0.99  # how much of the costs is remembered at each time-step
 
 
@@ -52,13 +53,15 @@ class Sharing(NamedTuple):
     def share(self, memory: Memory, d: Array) -> Array:
         xp = d.__array_namespace__()
         if self.gated:
-            kept = d * self.gate.keep(memory.gate)
+            keep = self.gate.keep(memory.gate)
+            kept = d * keep
+            # what is open may have no probability; then it is shared among what is open
+            kept = xp.where(kept.sum() > _NOTHING, kept, keep)
             total = kept.sum()
             d = xp.where(total > 0, kept / xp.where(total > 0, total, 1.0), d)
         # a task's mean cost, with one return at the mean cost of all added, for tasks with few
         returns = memory.made.sum()
         overall = xp.where(returns > 0, memory.spent.sum() / xp.maximum(returns, 1e-30), 1.0)
-        overall = xp.where(overall > 0, overall, 1.0)
-        cost = (memory.spent + overall) / (memory.made + 1)
-        d = d / (cost / overall) ** self.by_cost
+        cost = (memory.spent + overall) / (memory.made + 1) / xp.where(overall > 0, overall, 1.0)
+        d = d / xp.where(overall > 0, cost, 1.0) ** self.by_cost  # nothing cost anything: as it is
         return (1 - self.reprobe) * d / d.sum() + self.reprobe / d.shape[0]

@@ -64,6 +64,8 @@ class Gate(Around):
 
     def changed(self, d):
         kept = [x * o for x, o in zip(d, self.open, strict=True)]
+        if sum(kept) <= 1e-12:  # what is open has no probability: it is shared among what is open
+            kept = [float(o) for o in self.open]
         return reprobed(normalised(kept) if sum(kept) > 0 else d)
 
 
@@ -94,7 +96,8 @@ class ByCost(Around):
 
     def changed(self, d):
         overall = sum(self.spent) / sum(self.made) if sum(self.made) > 0 else 0.0
-        overall = overall if overall > 0 else 1.0
+        if overall == 0:  # nothing cost anything
+            return d
         cost = [(s + overall) / (m + 1) for s, m in zip(self.spent, self.made, strict=True)]
         return normalised([x / (k / overall) for x, k in zip(d, cost, strict=True)])
 
