@@ -23,6 +23,11 @@ CurriculumArgument = Annotated[
     ),
 ]
 
+OWN_PROGRAM = (  # for the help of options that take programs
+    "Your own: [bold]file.py:Class[/bold] or [bold]package.module:Class[/bold], with arguments "
+    "[bold]file.py:Class:sharpness=2[/bold]."
+)
+
 
 def check_place(path: Path | None) -> None:
     """Check before the work starts that the output file can be written."""
@@ -34,12 +39,12 @@ def split_programs(text: str) -> list[str]:
     """Split a comma-separated list of programs; a setting belongs to the program before it.
 
     Example:
-        >>> split_programs("mr:delta=0.8,window=20,uniform")
-        ['mr:delta=0.8,window=20', 'uniform']
+        >>> split_programs("mr:delta=0.8,window=20,own.py:Class:a=2,b=x")
+        ['mr:delta=0.8,window=20', 'own.py:Class:a=2,b=x']
     """
     found: list[str] = []
     for item in filter(None, (item.strip() for item in text.split(","))):
-        if found and "=" in item and ":" not in item:
+        if found and re.match(r"\w+\s*=", item):
             found[-1] += f",{item}"
         else:
             found.append(item)
