@@ -48,7 +48,8 @@ class Metered(NamedTuple):
 
     def observe(self, state: MeteredState, evidence: Evidence, noise: Array) -> MeteredState:
         own = self.own.program.observe(state.own, evidence, noise)
-        return MeteredState(_arrays(own, noise), self.meter.observe(state.meter, evidence, noise))
+        meter = self.meter.observe(state.meter, evidence, noise)
+        return MeteredState(_arrays(own, meter.tasks.mean), meter)
 
     def distribution(self, state: MeteredState) -> Array:
         like = state.meter.tasks.mean

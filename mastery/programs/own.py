@@ -247,14 +247,14 @@ def check_own(text: str, program: ProgramLike, curriculum: Curriculum, *, compil
     try:
         check_trainable(program, curriculum, compiled=compiled)
     except ProgramError as error:
-        remedy = "test it with mastery.check_program"
+        remedy = ""
         if "under jax.jit" in str(error):
             remedy = (
-                "take the namespace from the inputs (xp = x.__array_namespace__()), and use "
-                "xp.where instead of if; or train with --environments gymnasium, which needs "
-                "NumPy alone"
+                "; take the namespace from the inputs (xp = x.__array_namespace__()), and use "
+                "xp.where instead of if; or train in Gymnasium's environments (--environments "
+                "gymnasium), where NumPy is enough"
             )
-        raise ProgramError(f"the program {text!r}: {error}; {remedy}") from error
+        raise ProgramError(f"the program {text!r}: {error}{remedy}") from error
     except Exception as error:  # a user's program may raise anything
         raise ProgramError(f"the program {text!r} fails: {said(error)}") from error
 
