@@ -129,6 +129,11 @@ def resume(
         MasteryError: If there is no job in the directory, another process is training it, the
             device is different, or `frames` is less than already trained.
         CheckpointError: If no checkpoint can be read, or the directory cannot be written.
+        ProgramError: If a program of your own cannot be found again.
+
+    Warns:
+        MasteryWarning: If the source of a program of your own has changed. With `options.note`,
+            that is noted instead.
     """
     with Store(directory) as store:
         job = Job.from_dict(store.description)
@@ -142,13 +147,13 @@ def resume(
         if store.ended is not None and not extended:
             return Trained(store.directory, store.step, store.ended, False)
         _check_place(store, changed, options.elsewhere)
-        loop = _loop_again(changed, store.description.get("sources", {}))
+        loop = _loop_again(changed, store.description.get("sources", {}), options.note)
         if extended:
             store.change(changed)
         return _train(store, changed, loop, options)
 
 
-def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]]) -> Loop:
+def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]], note: Note | None) -> Loop:
     """The loop of a saved job; `sources` says where its own programs were, and their SHA-256."""
     try:
         loop = make_loop(job)
@@ -158,12 +163,14 @@ def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]]) -> Loop:
         raise ProgramError(f"{error}{hint}") from error
     for text, source in sources.items():
         if job.own[text].source().get("sha256") != source["sha256"]:
-            warnings.warn(
+            changed = (
                 f"the source of the program {text!r} has changed since the job was started; the "
-                "result may differ from that of an uninterrupted job",
-                MasteryWarning,
-                stacklevel=3,
+                "result may differ from that of an uninterrupted job"
             )
+            if note is not None:
+                note(changed)
+            else:
+                warnings.warn(changed, MasteryWarning, stacklevel=3)
     return loop
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import sys
 from pathlib import Path
 
@@ -267,6 +268,16 @@ def test_under_vmap_each_run_has_the_distribution_of_its_own_program():
             assert np.allclose(distributions[i, t], program.distribution(state), atol=1e-4)
         assert np.allclose(mastery[i], meter.mastery(measured), atol=1e-5)
         assert np.allclose(progress[i], meter.view(measured).progress, atol=1e-5)
+
+
+def test_the_template_of_the_documentation(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (EXAMPLE.parent.parent / "docs" / "programs.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page.partition("## A program of your own")[2], re.S)
+    Path("own.py").write_text(blocks[0])
+    assert len(check_program("own.py:Failures:rate=0.2", CURRICULUM)) == 5
+    Teacher(CURRICULUM, "own.py:Failures:rate=0.2").save("teacher.ckpt")
+    assert Teacher.load("teacher.ckpt").program.rate == 0.2
 
 
 def test_the_example_on_the_command_line(folder):

@@ -195,10 +195,13 @@ def test_a_run_directory_is_shown_without_its_program(folder):
 
 
 def test_a_changed_program_is_noticed(folder):
-    train(jobs("addition", (OWN,)), "run", TrainOptions(minutes=0))
+    train(jobs("addition", (OWN,), frames=1000), "run", TrainOptions(minutes=0))
     Path("own.py").write_text(FORGETFUL.replace("+ 0.1", "+ 0.2"))
     with pytest.warns(MasteryWarning, match=f"source of the program '{OWN}' has changed"):
         assert resume("run", TrainOptions(minutes=0)).ended is None
+    notes = []
+    resume("run", TrainOptions(minutes=0, note=notes.append))
+    assert "has changed" in notes[0]
     Path("own.py").write_text(FORGETFUL)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
