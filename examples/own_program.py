@@ -1,6 +1,8 @@
 """A program of one's own: an object with init, observe and distribution, checked and then used.
 
 python examples/own_program.py
+mastery simulate key-corridor --program examples/own_program.py:LeastRecent
+mastery train key-corridor --program examples/own_program.py:LeastRecent:sharpness=2,mr
 """
 
 import mastery

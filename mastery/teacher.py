@@ -33,6 +33,7 @@ from mastery.programs.check import check_distribution, check_fits, check_state
 from mastery.programs.distribution import allocate, cumulative, draw
 from mastery.programs.evidence import Evidence
 from mastery.programs.explanation import Explanation
+from mastery.programs.own import OwnRecipe, read_program, same_program
 from mastery.programs.program import Factors, Program, ProgramLike, Snapshot
 from mastery.programs.recipe import Recipe
 from mastery.programs.returns import ReturnsReader, Step
@@ -45,7 +46,8 @@ class Teacher:
     Args:
         curriculum: The tasks and their order.
         program: A name with optional settings (`"mr"`, `"mr:delta=0.8"`), a `Recipe`, or your own
-            object with `init`, `observe` and `distribution` (see `check_program`).
+            object with `init`, `observe` and `distribution` (see `check_program`), also by text:
+            `"package.module:Class"`, `"file.py:Class:sharpness=2"`.
         seed: Seed of the teacher's random numbers, for repeatable runs.
         per_episode: Treat each return as its own time-step, in the given order. By default an
             update is one time-step, and uses the mean of each task's returns.
@@ -66,7 +68,7 @@ class Teacher:
     def __init__(
         self,
         curriculum: Curriculum,
-        program: str | Recipe | ProgramLike = "mr",
+        program: str | Recipe | OwnRecipe | ProgramLike = "mr",
         *,
         seed: int | None = None,
         per_episode: bool = False,
@@ -75,13 +77,13 @@ class Teacher:
             hint = f"; use Curriculum.load({curriculum!r})" if isinstance(curriculum, str) else ""
             raise MasteryError(f"a teacher needs a Curriculum, not {curriculum!r}{hint}")
         if isinstance(program, str):
-            program = Recipe.parse(program)
+            program = read_program(program)
         if seed is not None:
             seed = check_whole("seed", seed, 0, 2**50)
         self.curriculum = curriculum
-        self.recipe = program if isinstance(program, Recipe) else None
+        self.recipe = program if isinstance(program, Recipe | OwnRecipe) else None
         self.program: ProgramLike = (
-            program.build(curriculum) if isinstance(program, Recipe) else program
+            program.build(curriculum) if isinstance(program, Recipe | OwnRecipe) else program
         )
         check_fits(self.program, curriculum)
         if self.recipe and (text := self.recipe.without_order(curriculum)):
@@ -279,14 +281,15 @@ class Teacher:
         cls,
         path: str | Path,
         curriculum: Curriculum | None = None,
-        program: ProgramLike | None = None,
+        program: str | ProgramLike | None = None,
     ) -> Teacher:
         """Read a teacher that `save` wrote.
 
         Args:
             path: The file to read.
             curriculum: If given, the saved curriculum must equal it.
-            program: Your own program object; required if the saved teacher had one.
+            program: Your own program object; required if the saved teacher had one. A program
+                that was given by text is found again, unless its file has moved: give the new text.
 
         Returns:
             A teacher that continues exactly where the saved one stopped.
@@ -323,10 +326,14 @@ class Teacher:
             state["_random"] = copy.deepcopy(self._random)
             state["_distribution"] = state["_cumulative"] = None
             del state["_lock"], state["_no_noise"]
+            if isinstance(self.recipe, OwnRecipe):  # its file's module is unknown elsewhere
+                del state["program"]
             return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        if self.recipe and "program" not in state:
+            self.program = self.recipe.build(self.curriculum)
         self._lock = threading.RLock()
         self._no_noise = np.broadcast_to(0.0, (3, len(self.curriculum)))
         forks.protect(self)
@@ -411,15 +418,15 @@ def _same(saved: Any, mine: Any) -> bool:
     """Whether a saved setting is this teacher's; a program's text may say less than it does now."""
     if saved == mine:
         return True
-    with contextlib.suppress(MasteryError):
-        return Recipe.parse(saved) == Recipe.parse(mine)
+    with contextlib.suppress(MasteryError, AttributeError):
+        return same_program(saved, mine)
     return False
 
 
 def _short(value: Any) -> str:
     """A program's text without its default settings."""
     with contextlib.suppress(MasteryError, AttributeError):
-        return repr(str(Recipe.parse(value)))
+        return repr(str(read_program(value)))
     return repr(value)
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from mastery.curriculum import shipped
 from mastery.errors import MasteryError, check_distinct
-from mastery.programs.recipe import Recipe
+from mastery.programs.own import read_program
 
 console = Console()
 MOST = 2**63 - 1  # what run.db can count
@@ -28,6 +28,11 @@ CurriculumArgument = Annotated[
         help=f"A curriculum: a .toml or .json file, random-N, or one of {', '.join(shipped())}.",
     ),
 ]
+
+OWN_PROGRAM = (  # for the help of options that take programs
+    "Your own: [bold]file.py:Class[/bold] or [bold]package.module:Class[/bold], with arguments "
+    "[bold]file.py:Class:sharpness=2[/bold]."
+)
 
 
 def check_place(path: Path | None, new: Path | None = None) -> None:
@@ -75,7 +80,7 @@ def check_folder(path: Path) -> None:
 def read_programs(text: str) -> list[str]:
     """Parse a comma-separated list of programs; MasteryError if one is given twice."""
     given = split_programs(text)
-    recipes = [str(Recipe.parse(program)) for program in given]
+    recipes = [str(read_program(program)) for program in given]
     check_distinct("program", given, recipes)
     return recipes
 
@@ -84,12 +89,12 @@ def split_programs(text: str) -> list[str]:
     """Split a comma-separated list of programs; a setting belongs to the program before it.
 
     Example:
-        >>> split_programs("mr:delta=0.8,window=20,uniform")
-        ['mr:delta=0.8,window=20', 'uniform']
+        >>> split_programs("mr:delta=0.8,window=20,own.py:Class:a=2,b=x")
+        ['mr:delta=0.8,window=20', 'own.py:Class:a=2,b=x']
     """
     found: list[str] = []
     for item in filter(None, (item.strip() for item in text.split(","))):
-        if found and "=" in item and ":" not in item:
+        if found and re.match(r"\w+\s*=", item):
             found[-1] += f",{item}"
         else:
             found.append(item)

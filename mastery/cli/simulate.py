@@ -21,12 +21,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mastery.checkpoint import replace_file
-from mastery.cli.arguments import CurriculumArgument, check_place, console, read_programs
+from mastery.cli.arguments import (
+    OWN_PROGRAM,
+    CurriculumArgument,
+    check_place,
+    console,
+    read_programs,
+)
 from mastery.curriculum import Curriculum
 from mastery.drawing.pictures import bar, sparkline
 from mastery.errors import MasteryError, ProgramError, did_you_mean
 from mastery.programs.named import PROGRAMS
-from mastery.programs.recipe import Recipe
+from mastery.programs.own import read_program
 from mastery.simulation.order import order_note, true_order, without_order
 from mastery.simulation.page import simulation_page, steps_text
 from mastery.simulation.simulate import Learner, Outcome, simulate
@@ -37,7 +43,10 @@ SPENT_ON = ("mastered", "learnable", "not yet")
 def simulate_command(
     curriculum: CurriculumArgument,
     program: Annotated[
-        str, typer.Option(help="Programs to try, separated by commas, e.g. [bold]mr[/bold].")
+        str,
+        typer.Option(
+            help="Programs to try, separated by commas, e.g. [bold]mr[/bold]. " + OWN_PROGRAM
+        ),
     ] = "mr",
     against: Annotated[
         str,
@@ -90,6 +99,8 @@ def simulate_command(
         raise MasteryError("there is no program: give one, such as mr")
     others = _all_for(loaded) if against.strip() == "all" else read_programs(against)
     recipes = list(dict.fromkeys([*tried, *others]))
+    for recipe in recipes:
+        read_program(recipe).build(loaded)  # raises before anything is simulated
     outcomes: list[Outcome] = []
     interrupted = False
     with _progress(loaded, len(recipes), model.mastered) as report:
@@ -123,7 +134,7 @@ def _all_for(curriculum: Curriculum) -> list[str]:
     found = []
     for name in PROGRAMS:
         try:
-            Recipe.parse(name).build(curriculum)
+            read_program(name).build(curriculum)
             found.append(name)
         except ProgramError as error:
             console.print(f"Without {name}: {error}", soft_wrap=True)
@@ -215,13 +226,13 @@ def _print_outcomes(curriculum: Curriculum, outcomes: list[Outcome], learner: Le
         title_justify="left",
         box=None,
     )
-    table.add_column("program", no_wrap=True)
+    table.add_column("program", overflow="fold")  # that of an own program may be long
     for column in ("median", "95% interval", "learners", *SPENT_ON):
         table.add_column(column, justify="right", no_wrap=True)
     for o in outcomes:
         low, high = (steps_text(s, o.budget) for s in o.interval())
         table.add_row(
-            f"[bold]{o.program}",
+            f"[bold]{escape(o.program)}",
             steps_text(o.median, o.budget),
             f"{low} … {high}" if low != high else low,
             f"{int(np.isfinite(o.steps).sum())}/{seeds}",
@@ -236,10 +247,11 @@ def _print_outcomes(curriculum: Curriculum, outcomes: list[Outcome], learner: Le
     )
     end = max(int(o.times[-1]) for o in outcomes)
     console.print(f"\nShare of tasks mastered, time-steps 0 to {end:,}, mean over learners")
-    width = max(len(o.program) for o in outcomes)
+    width = min(max(len(o.program) for o in outcomes), 26)
     grid = np.linspace(0, end, 50)
     for o in outcomes:
         curve = (o.skill >= learner.mastered).mean(axis=(1, 2))
         inside = grid[grid <= o.times[-1]]
         line = sparkline(np.interp(inside, o.times, curve).tolist(), len(inside))
-        console.print(f"  {o.program.ljust(width)}  {line}", highlight=False)
+        name = o.program.ljust(width) + f"\n  {' ' * width}" * (len(o.program) > width)
+        console.print(f"  {escape(name)}  {line}", highlight=False)

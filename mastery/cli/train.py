@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mastery.cli.arguments import (
+    OWN_PROGRAM,
     check_folder,
     check_place,
     console,
@@ -26,6 +27,7 @@ from mastery.cli.arguments import (
 from mastery.cli.live import progress_view
 from mastery.curriculum import Curriculum, shipped
 from mastery.errors import MasteryError, did_you_mean, needs
+from mastery.programs.own import read_program
 
 if TYPE_CHECKING:
     from mastery.training.job import Job
@@ -43,7 +45,10 @@ def train_command(
         ),
     ] = None,
     program: Annotated[
-        str, typer.Option(help="Programs, separated by commas, e.g. [bold]mr,uniform[/bold].")
+        str,
+        typer.Option(
+            help=f"Programs, separated by commas, e.g. [bold]mr,uniform[/bold]. {OWN_PROGRAM}"
+        ),
     ] = "mr",
     seeds: Annotated[
         int, typer.Option(min=1, help="Runs per program, each with its own seed.")
@@ -312,7 +317,7 @@ def _list_settings(preset: str, curriculum: str | None, environments: str) -> No
 
 
 def _new_directory(job: Job) -> Path:
-    names = "+".join(program.partition(":")[0] for program in job.programs)
+    names = "+".join(read_program(program).name for program in job.programs)
     name = re.sub(r"[^\w.+-]+", "_", f"{job.curriculum.name}-{names[:40]}")
     base = Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     others = (base.with_name(f"{base.name}-{i}") for i in itertools.count(2))

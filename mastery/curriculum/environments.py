@@ -1,6 +1,7 @@
 """Make a task's Gymnasium environment from the task's settings.
 
-settings.env                 an id, such as CartPole-v1; package:Id-v0 imports the package first
+settings.env                 an id, such as CartPole-v1; package:Id-v0 imports the package first,
+                             also from the current directory
 settings.kwargs              a table of arguments for the environment
 settings.max_episode_steps   the episode limit, instead of the registered one
 """
@@ -18,6 +19,7 @@ from typing import Any
 import gymnasium
 
 from mastery import errors
+from mastery.curriculum.importing import importable
 from mastery.errors import MasteryError
 
 Env = Any  # a gymnasium.Env
@@ -56,9 +58,13 @@ def make_by_settings(task: str, settings: Mapping[str, Any], render_mode: str | 
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module("minigrid")
     try:
-        return gymnasium.make(name, **given)
+        with importable():
+            return gymnasium.make(name, **given)
     except (gymnasium.error.UnregisteredEnv, ModuleNotFoundError) as error:
         remedy = "write package:Id-v0 to import its package first"
+        if ":" in name:
+            package = name.partition(":")[0]
+            remedy = f"install {package!r}, or run in the folder that holds it, not {Path.cwd()}"
         if name.startswith(MINIGRID):
             remedy = "its package is minigrid: pip install minigrid"
         raise MasteryError(f"{where}: there is no {name!r} ({error}); {remedy}") from None

@@ -31,7 +31,7 @@ from mastery.drawing.axes import PALETTE, PROGRAM_COLOURS, task_colours
 from mastery.drawing.pictures import places
 from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
-from mastery.programs.recipe import Recipe
+from mastery.programs.own import OwnRecipe, read_program
 from mastery.rundir.database import (
     checkpoints,
     count,
@@ -301,7 +301,10 @@ def fixed_entry(
 
 def _program(text: str) -> dict[str, Any]:
     """What the page needs of a program to explain a task's probability."""
-    recipe = Recipe.parse(text)
+    recipe = read_program(text)
+    if isinstance(recipe, OwnRecipe):
+        parts = dict.fromkeys(("progress", "attention", "distribution"), "own")
+        return {"name": recipe.name, **parts, "full": recipe.full, "settings": {}}
     return {
         "name": recipe.name,
         "progress": recipe.progress,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mastery.paper.curves import Found
 from mastery.paper.experiments import CONVERTERS, ESTIMATORS, PAPER_JOBS
-from mastery.programs.recipe import Recipe
+from mastery.programs.own import OwnRecipe, read_program
 from mastery.statistics import upper_median
 
 Floats = NDArray[np.float64]
@@ -32,6 +32,7 @@ class Bar(NamedTuple):
 
 FAMILIES = {"MR": "#0072B2", "Teacher-Student": "#D55E00", "baseline": "#666666"}
 CENSORED = "runs that had not learned it by then"
+_FAMILY = {"mastering-rate": "MR", "learning-progress": "Teacher-Student"}  # by attention
 _NICE = {"gamax": "gAmax", "gprop": "gProp"}
 
 
@@ -46,11 +47,12 @@ def configurations(found: Found) -> list[Bar]:
         curves = found[part]
         for program, runs in curves.runs.items():
             times = np.where(np.isnan(curves.solved[runs]), np.inf, curves.solved[runs])
-            recipe = Recipe.parse(program)
-            known = {"mastering-rate": "MR", "learning-progress": "Teacher-Student"}
-            family = known.get(recipe.attention, "baseline")
-            nice = _NICE.get(recipe.distribution, recipe.distribution.capitalize())
-            name = program if family == "baseline" else f"{recipe.progress.capitalize()} {nice}"
+            recipe = read_program(program)
+            family, name = "baseline", program
+            if not isinstance(recipe, OwnRecipe) and recipe.attention in _FAMILY:
+                family = _FAMILY[recipe.attention]
+                nice = _NICE.get(recipe.distribution, recipe.distribution.capitalize())
+                name = f"{recipe.progress.capitalize()} {nice}"
             group = f"{family if family != 'baseline' else 'Baselines'}, batch {batch}"
             bar = Bar(group, family, name, times, int(curves.frames[-1]))
             if (group, name) not in bars or bars[group, name].budget < bar.budget:

@@ -17,6 +17,8 @@ Modules, in the order data flows:
     named          the table of programs by name
     recipe         a program's parts and settings as text and data: Recipe
     functions      one function per named program: mr(), gprop_linreg(), …
+    own            your own program by text: package.module:Class, file.py:Class:a=2
+    metered        your own program with mastery and progress measured beside it
     side_by_side   several programs in one `jax.vmap`
     check          check_program, for your own programs
     explanation    why each task has its probability

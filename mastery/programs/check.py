@@ -15,6 +15,8 @@ from mastery.programs.program import Program, ProgramLike
 from mastery.programs.recipe import Recipe
 from mastery.programs.states import leaves, rebuild, tree_map
 
+Tape = list[tuple[Evidence, Any]]  # evidence and noise of each time-step; [0] is for init
+
 
 def check_program(
     program: ProgramLike | Recipe | str, curriculum: Curriculum, *, steps: int = 60, seed: int = 0
@@ -27,7 +29,7 @@ def check_program(
     also work under `jit` and `scan`, and agree with NumPy.
 
     Args:
-        program: Your program, a `Recipe` or a name.
+        program: Your program, a `Recipe` or a text: `"file.py:Class"`, `"mr:delta=0.8"`.
         curriculum: The curriculum to test it on.
         steps: The number of time-steps, at least 2.
         seed: The seed of the returns and of the noise.
@@ -41,17 +43,51 @@ def check_program(
     Example:
         >>> check_program(MyProgram(), Curriculum.load("key-corridor"))
     """
+    from mastery.programs.own import OwnRecipe, read_program  # it uses check_fits
+
     if not isinstance(curriculum, Curriculum):
         raise ProgramError(f"check_program needs a Curriculum, not {curriculum!r}")
-    if isinstance(program, str):
-        program = Recipe.parse(program)
-    if isinstance(program, Recipe):
-        program = program.build(curriculum)
-    check_fits(program, curriculum)
+    made: Any = read_program(program) if isinstance(program, str) else program
+    made = made.build(curriculum) if isinstance(made, Recipe | OwnRecipe) else made
+    check_fits(made, curriculum)
     if steps < 2:
         raise ProgramError(f"steps is {steps}; check_program needs at least 2")
-    n = len(curriculum)
     tape = _tape(curriculum, steps, np.random.default_rng(seed))
+    distributions, done = _check_numpy(made, len(curriculum), tape)
+    if find_spec("jax"):
+        for t, d in enumerate(_check_jax(made, tape)):
+            off = float(np.abs(d - distributions[t]).max())
+            if not off <= 1e-4:
+                raise ProgramError(
+                    f"at time-step {t}, JAX gives probabilities that differ by {off:.2g} from "
+                    "NumPy's; take the namespace from the input (x.__array_namespace__())"
+                )
+        done.append("JAX, under jit and scan, agrees with NumPy")
+    return done
+
+
+def check_trainable(program: ProgramLike, curriculum: Curriculum, *, compiled: bool) -> None:
+    """Test a program before a training; raise `ProgramError` if it breaks the contract.
+
+    Like `check_program`, but JAX need not agree with NumPy: a program may tell equal tasks apart
+    by their last digits.
+
+    Args:
+        program: Your program.
+        curriculum: The curriculum to train on.
+        compiled: Whether JAX will compile the program.
+    """
+    tape = _tape(curriculum, 60, np.random.default_rng(0))
+    _check_numpy(program, len(curriculum), tape)
+    if compiled:
+        for t, d in enumerate(_check_jax(program, tape)):
+            if not (np.isfinite(d).all() and (d >= 0).all() and abs(d.sum() - 1) < 1e-3):
+                raise ProgramError(f"at time-step {t}, the distribution under JAX is invalid: {d}")
+
+
+def _check_numpy(program: ProgramLike, n: int, tape: Tape) -> tuple[list[Any], list[str]]:
+    """The distribution at each time-step, and the checks that passed."""
+    steps = len(tape) - 1
     states, distributions = _run(program, n, tape)
     done = [
         f"probabilities are finite, non-negative and sum to 1, over {steps} time-steps",
@@ -76,14 +112,7 @@ def check_program(
                 "keep all memory in the state, and take all randomness from noise"
             )
     done.append("a run resumed from a saved state is identical")
-
-    if find_spec("jax"):
-        _check_jax(program, tape, distributions)
-        done.append("JAX, under jit and scan, agrees with NumPy")
-    return done
-
-
-Tape = list[tuple[Evidence, Any]]  # evidence and noise of each time-step; [0] is for init
+    return distributions, done
 
 
 def _tape(curriculum: Curriculum, steps: int, random: np.random.Generator) -> Tape:
@@ -133,31 +162,27 @@ def _same(before: Any, after: Any, what: str) -> None:
             raise ProgramError(f"{what} in place (leaf {path})")
 
 
-def _check_jax(program: ProgramLike, tape: Tape, expected: list[Any]) -> None:
+def _check_jax(program: ProgramLike, tape: Tape) -> list[NDArray[Any]]:
+    """The distribution at each time-step under JAX."""
     import jax
     import jax.numpy as jnp
 
     init: Any = jax.jit(program.init)
     observe: Any = jax.jit(program.observe)
     distribution: Any = jax.jit(program.distribution)
+    found = []
     try:
         start = state = init(jnp.asarray(tape[0][1]))
         for t, step in enumerate(tape):
             if t:
                 state = observe(state, *tree_map(jnp.asarray, step))
-            off = float(np.abs(np.asarray(distribution(state)) - expected[t]).max())
-            if not off <= 1e-4:
-                raise ProgramError(
-                    f"at time-step {t}, JAX gives probabilities that differ by {off:.2g} from "
-                    "NumPy's; take the namespace from the input (x.__array_namespace__())"
-                )
+            found.append(np.asarray(distribution(state)))
         steps = tree_map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *tape)
         jax.lax.scan(lambda s, step: (program.observe(s, *step), None), start, steps)
-    except ProgramError:
-        raise
     except Exception as error:  # tracing a user's program may raise anything
         first = str(error).strip().splitlines()[0]
         raise ProgramError(f"the program does not run under jax.jit and scan: {first}") from error
+    return found
 
 
 def check_fits(program: Any, curriculum: Curriculum) -> None:

@@ -32,6 +32,7 @@ from mastery.errors import MasteryError, ProgramError, check_whole
 from mastery.programs.check import check_fits
 from mastery.programs.distribution import cumulative, draw
 from mastery.programs.evidence import Evidence
+from mastery.programs.own import OwnRecipe, check_own, read_program
 from mastery.programs.program import ProgramLike
 from mastery.programs.recipe import Recipe
 from mastery.programs.step import teaching_step
@@ -156,7 +157,8 @@ def simulate(
 
     Args:
         curriculum: The curriculum.
-        programs: The programs to compare: names, recipes or your own.
+        programs: The programs to compare: texts (`"mr:delta=0.8"`, `"file.py:Class"`), recipes, or
+            your own objects.
         seeds: The number of learners per program.
         seed: The first seed; the learners use `seed`, `seed + 1`, ….
         steps: The budget in time-steps, by default 10 · Σ effort / episodes.
@@ -203,14 +205,20 @@ def simulate(
     return outcomes
 
 
-def _built(given: str | Recipe | ProgramLike, curriculum: Curriculum) -> tuple[str, ProgramLike]:
+def _built(
+    given: str | Recipe | OwnRecipe | ProgramLike, curriculum: Curriculum
+) -> tuple[str, ProgramLike]:
     """A program's name, and the program itself."""
     if isinstance(given, str):
-        given = Recipe.parse(given)
-    name = str(given) if isinstance(given, Recipe) else type(given).__name__
-    program = given.build(curriculum) if isinstance(given, Recipe) else given
-    check_fits(program, curriculum)
-    return name, program
+        given = read_program(given)
+    if isinstance(given, OwnRecipe):
+        program = given.build(curriculum)
+        check_own(str(given), program, curriculum, compiled=False)
+        return str(given), program
+    if isinstance(given, Recipe):
+        return str(given), given.build(curriculum)
+    check_fits(given, curriculum)
+    return type(given).__name__, given
 
 
 def _chunks(backend: str) -> Callable[..., Iterator[_Carry]]:
@@ -370,7 +378,7 @@ def _under_jax(program: ProgramLike) -> Iterator[None]:
         raise ProgramError(
             f"the program {type(program).__name__} does not run under JAX; take the namespace "
             "from its inputs (xp = x.__array_namespace__()) and do not call NumPy itself, or "
-            f'simulate with backend="numpy" ({first})'
+            f'simulate with --backend numpy, in Python backend="numpy" ({first})'
         ) from error
 
 

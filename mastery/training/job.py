@@ -15,7 +15,7 @@ from mastery.learners.addition import ADDITION
 from mastery.learners.ppo import PPO
 from mastery.learners.settings import LearnerKind
 from mastery.minigrid.tasks import NAMES, task_id
-from mastery.programs.recipe import Recipe
+from mastery.programs.own import OwnRecipe, read_program
 from mastery.rundir.database import open_database, read_description, reading
 
 # by the kind of environments
@@ -44,7 +44,8 @@ class Job:
 
     Args:
         curriculum: The tasks and their order.
-        programs: Programs, each a name with optional settings: `"mr"`, `"mr:delta=0.8"`.
+        programs: Programs, each a name with optional settings: `"mr"`, `"mr:delta=0.8"`; or your
+            own: `"package.module:Class"`, `"file.py:Class:sharpness=2"`.
         seeds: Number of seeds.
         seed: The first seed; the others follow it.
         frames: Frames (examples in addition) per run, rounded up to whole chunks.
@@ -99,7 +100,7 @@ class Job:
             raise MasteryError(f"seed is {self.seed:,}{last}; seeds go up to {2**32 - 1:,}")
         if not self.programs:
             raise MasteryError("there is no program: give one, such as mr")
-        recipes = [str(Recipe.parse(program)) for program in self.programs]
+        recipes = [str(read_program(program)) for program in self.programs]
         check_distinct("program", self.programs, recipes)
         object.__setattr__(self, "programs", tuple(recipes))
         if self.environments == "auto":
@@ -167,6 +168,12 @@ class Job:
         ]
 
     @property
+    def own(self) -> dict[str, OwnRecipe]:
+        """The programs that are the user's own, by their text."""
+        read = {text: read_program(text) for text in self.programs}
+        return {text: recipe for text, recipe in read.items() if isinstance(recipe, OwnRecipe)}
+
+    @property
     def frames_of_update(self) -> int:
         """Frames per update of one run."""
         return int(self.settings.per_update)
@@ -200,7 +207,9 @@ class Job:
         """The job as plain data for JSON; `from_dict` reads it."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain |= {"per_update": self.frames_of_update, "unit": self.settings.unit}  # for readers
-        full = [Recipe.parse(program).full for program in self.programs]
+        full = [read_program(program).full for program in self.programs]
+        sources = {text: source for text, own in self.own.items() if (source := own.source())}
+        plain |= {"sources": sources} if sources else {}  # of own programs, as they are now
         return plain | {
             "curriculum": self.curriculum.to_dict(),
             "programs": full,  # every setting, in case a default changes

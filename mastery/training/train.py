@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.errors import CheckpointError, MasteryError, needs
+from mastery.errors import CheckpointError, MasteryError, MasteryWarning, ProgramError, needs
 from mastery.rundir.database import last_chunks, open_database
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
@@ -130,16 +131,44 @@ def resume(
         MasteryError: If there is no job in the directory, another process is training it, the
             device is different, or `frames` is less than already trained.
         CheckpointError: If no checkpoint can be read, or the directory cannot be written.
+        ProgramError: If a program of your own cannot be found again.
+
+    Warns:
+        MasteryWarning: If the source of a program of your own has changed. With `options.note`,
+            that is noted instead.
     """
     with Store(directory) as store:
         job = parse_job(directory, store.description)
         changed = _with_frames(directory, job, store.step, frames)
-        if changed.updates != job.updates:
-            store.change(changed)
-        if store.ended is not None:
+        extended = changed.updates != job.updates
+        if store.ended is not None and not extended:
             return Trained(store.directory, store.step, store.ended, False)
         _check_place(store, changed, options.elsewhere)
-        return _train(store, changed, make_loop(changed), options)
+        loop = _loop_again(changed, store.description.get("sources", {}), options.note)
+        if extended:
+            store.change(changed)
+        return _train(store, changed, loop, options)
+
+
+def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]], note: Note | None) -> Loop:
+    """The loop of a saved job; `sources` says where its own programs were, and their SHA-256."""
+    try:
+        loop = make_loop(job)
+    except ProgramError as error:
+        places = ", ".join(source["file"] for source in sources.values())
+        hint = f"; the job was started with {places}" if places else ""
+        raise ProgramError(f"{error}{hint}") from error
+    for text, source in sources.items():
+        if job.own[text].source().get("sha256") != source["sha256"]:
+            changed = (
+                f"the source of the program {text!r} has changed since the job was started; the "
+                "result may differ from that of an uninterrupted job"
+            )
+            if note is not None:
+                note(changed)
+            else:
+                warnings.warn(changed, MasteryWarning, stacklevel=3)
+    return loop
 
 
 def job_to_resume(directory: str | Path, frames: int | None = None) -> Job:
@@ -230,6 +259,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             chunk_began = time.monotonic()
             carry, metrics = loop.advance(carry)
             step += job.chunk
+            _check_probabilities(job, step, metrics)
             now = time.monotonic()
             speed = job.chunk * job.frames_of_update * len(job.runs) / (now - chunk_began)
             recent.append(totals(metrics))
@@ -262,6 +292,20 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             if stop:
                 break
     return Trained(store.directory, step, ended, bool(interrupted))
+
+
+def _check_probabilities(job: Job, step: int, metrics: Metrics) -> None:
+    """Raise ProgramError if an own program gave invalid probabilities in the last chunk."""
+    if not job.own:
+        return
+    p = metrics.probability  # (updates, runs, tasks)
+    valid = np.isfinite(p).all(-1) & (p >= 0).all(-1) & (abs(p.sum(-1) - 1) < 1e-3)
+    for update, run in np.argwhere(~valid)[:1]:
+        raise ProgramError(
+            f"the program {job.runs[run].program!r} gave invalid probabilities at update "
+            f"{step - len(p) + update}: {p[update, run]}; this chunk is not recorded. Test the "
+            "program with mastery.check_program"
+        )
 
 
 def _end(job: Job, step: int, metrics: Metrics, recent: Recent) -> str | None:

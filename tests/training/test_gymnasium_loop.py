@@ -460,7 +460,7 @@ def task_of(**settings):
         (task_of(env=3), "task 'a' names no environment"),
         (task_of(env="CartPol-v1"), r"there is no 'CartPol-v1' \(.*Did you mean: `CartPole`"),
         (task_of(env="CartPole-v7"), r"there is no 'CartPole-v7' \(.*`v1`"),
-        (task_of(env="nowhere:A-v0"), "No module named 'nowhere'.*write package:Id-v0"),
+        (task_of(env="nowhere:A-v0"), "No module named 'nowhere'.*install 'nowhere', or run in"),
         (task_of(env="MiniGrid-Nope-v0"), "pip install minigrid"),
         (task_of(env="a b"), "cannot make 'a b': Error: Malformed"),
         (task_of(env="CartPole-v1", kwargs=[1]), r"task 'a': kwargs is \[1\]; it must be a table"),

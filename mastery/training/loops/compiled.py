@@ -24,8 +24,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from mastery.programs.evidence import Evidence
-from mastery.programs.recipe import Recipe
-from mastery.programs.side_by_side import Switch, stack
+from mastery.programs.side_by_side import Switch, build_switch
 from mastery.programs.step import teaching_step
 from mastery.random_numbers import uniform
 from mastery.rundir.metrics import Evaluation, Metrics
@@ -163,10 +162,9 @@ class CompiledLoop:
         spread, same = PartitionSpec("runs"), PartitionSpec()  # type: ignore[no-untyped-call]
         self._at_once, self._sharding = at_once, NamedSharding(mesh, spread)
 
-        recipes = [Recipe.parse(run.program) for run in padded]
         hypers = [job.learner.hyper.of(job.settings)._replace(**run.changes) for run in padded]
         plan = Plan(
-            stack([recipe.build(job.curriculum) for recipe in recipes]),
+            build_switch([run.program for run in padded], job.curriculum, compiled=True),
             type(hypers[0])(
                 *(np.array(values, np.float32) for values in zip(*hypers, strict=True))
             ),
@@ -181,7 +179,7 @@ class CompiledLoop:
             # outputs get the sharding of loaded arrays, or JAX would compile a second time
             return jax.jit(every, donate_argnums=donated, out_shardings=self._sharding)
 
-        self.pieces = pieces(student, slots(job))
+        self.pieces = pieces(student, plan.program.slots)
         self._begin: Callable[[Array, Plan], Carry]
         self._advance: Callable[[Carry, Plan], tuple[Carry, Any]]
         if self._in_turn:
@@ -272,11 +270,6 @@ def in_any_run(condition: Array) -> Array:
         return lax.pmax(condition.astype(jnp.int32), _AXIS) > 0  # type: ignore[no-untyped-call]
     except NameError:  # a single run has no axis
         return condition
-
-
-def slots(job: Job) -> int:
-    """The largest window K in the job."""
-    return max(int(Recipe.parse(program).settings["window"]) for program in job.programs)
 
 
 def _single(x: Any) -> NDArray[Any]:

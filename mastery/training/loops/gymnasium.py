@@ -28,8 +28,7 @@ from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, PPOHyper, PPOSettings, Trajectory
 from mastery.minigrid.editions import TODAY
 from mastery.programs.evidence import Evidence
-from mastery.programs.recipe import Recipe
-from mastery.programs.side_by_side import Switch, stack
+from mastery.programs.side_by_side import Switch, build_switch
 from mastery.programs.states import tree_map
 from mastery.programs.step import teaching_step
 from mastery.rundir.metrics import Evaluation, Metrics
@@ -101,13 +100,13 @@ class GymnasiumLoop:
                     f"max_episode_steps to at most {frames}"
                 )
         self._runs = job.runs
-        recipes = [Recipe.parse(run.program) for run in self._runs]
         # every run has a state of every kind of program, so that all runs have the same arrays
-        programs = stack([recipe.build(job.curriculum) for recipe in recipes])
+        texts = [run.program for run in self._runs]
+        programs = build_switch(texts, job.curriculum, compiled=False)
         self._programs: list[Switch] = [
-            tree_map(lambda x, i=i: x[i], programs) for i in range(len(recipes))
+            tree_map(lambda x, i=i: x[i], programs) for i in range(len(texts))
         ]
-        self._window = max(int(recipe.settings["window"]) for recipe in recipes)
+        self._window = programs.slots
         self._slots = [Slot(self.tasks) for _ in range(job.settings.envs)]
 
     def begin(self) -> list[GymnasiumCarry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ _UNFIT = (
     "the checkpoint does not fit this job; another version of mastery may have written it: resume "
     "with that version, or start a new job"
 )
+_OWN = re.compile(r"teacher\.(state\.)?\d+\.own\b")  # see programs.metered
 
 
 def is_key(leaf: Any) -> bool:
@@ -54,9 +56,19 @@ def restore(arrays: Mapping[str, NDArray[Any]], like: Any, runs: int, padding: i
     for leaf, (name, plain) in zip(leaves, named(like), strict=True):
         array = remaining.pop(name, None)
         if array is None or array.shape != (runs, *plain.shape) or array.dtype != plain.dtype:
-            raise CheckpointError(f"{_UNFIT}: {name} is missing")
+            raise _unfit(name, "is missing")
         array = np.concatenate([array, *[array[-1:]] * padding])
         found.append(jax.random.wrap_key_data(jnp.asarray(array)) if is_key(leaf) else array)
     if remaining:
-        raise CheckpointError(f"{_UNFIT}: {min(remaining)} is new")
+        raise _unfit(min(remaining), "is new")
     return jax.tree.unflatten(structure, found)
+
+
+def _unfit(name: str, what: str) -> CheckpointError:
+    if _OWN.match(name):
+        return CheckpointError(
+            "the checkpoint does not fit your own program: its state has other names, shapes or "
+            f"types than when the job was saved ({name} {what}); use the program as it was, or "
+            "start a new job"
+        )
+    return CheckpointError(f"{_UNFIT}: {name} {what}")
