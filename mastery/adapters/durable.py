@@ -33,7 +33,8 @@ except ModuleNotFoundError:  # Windows: two teachers in one folder are not detec
     fcntl = None  # type: ignore[assignment]
 
 PATIENCE = 10.0  # seconds to wait for another teacher to release the folder
-Update = Mapping[str, Sequence[float]]
+# returns by task, or these and their costs by task
+Update = Mapping[str, Sequence[float]] | Sequence[Mapping[str, Sequence[float]]]
 
 
 class DurableTeacher:
@@ -189,7 +190,10 @@ class DurableTeacher:
         wrong = ""
         for update in updates:
             try:
-                self.teacher.update(update)
+                if isinstance(update, Mapping):
+                    self.teacher.update(update)
+                else:
+                    self.teacher.update(update[0], cost=update[1])
             except Exception as error:  # it fails again in the same way when the journal is read
                 wrong = wrong or f"{type(error).__name__}: {error}"
         self.clients[client] = have + len(updates)

@@ -74,7 +74,7 @@ class CurriculumEnv(TaskEnv):
     ) -> None:
         self.teacher, self._ledger = teacher, Ledger.of(teacher)
         self._ledger.set_every(update_every)
-        self._return, self._running = 0.0, False
+        self._return, self._length, self._running = 0.0, 0, False
         self._steps = 0  # since an episode ended
         super().__init__(Maker(make_env, teacher.curriculum), keep)
         self.check()
@@ -89,7 +89,7 @@ class CurriculumEnv(TaskEnv):
         """Start an episode of a task that the teacher draws, or of `options["task"]` if given."""
         self._running = False
         observation, info = super().reset(seed=seed, options=options)
-        self._return, self._running = 0.0, True
+        self._return, self._length, self._running = 0.0, 0, True
         return observation, {**info, "task": self.task}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -97,9 +97,10 @@ class CurriculumEnv(TaskEnv):
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._return += float(reward)
         self._steps += 1
+        self._length += 1
         if (terminated or truncated) and self._running:
+            self._ledger.add(self.task, self._return, self._length)
             self._running, self._steps = False, 0
-            self._ledger.add(self.task, self._return)
         elif self._steps == ENDLESS:
             self._steps = 0
             self._ledger.endless(self.task)
@@ -187,6 +188,7 @@ class CurriculumVectorEnv(Wrapper):
         self._returns = np.zeros(num_envs)
         self._steps = 0
         self._ended_at = np.zeros(num_envs, np.int64)  # the step that last ended an episode
+        self._began = np.zeros(num_envs, np.int64)  # the step that began the episode
         self._over: list[int] = []  # environments that await a reset
         self._tasks = self._names[self._board.playing]
         self._ahead: list[int] = []  # tasks drawn but not yet assigned
@@ -223,7 +225,7 @@ class CurriculumVectorEnv(Wrapper):
         else:
             self._draw(which)
         observation, infos = self.env.reset(seed=seed, options=None if options is None else given)
-        self._returns[which] = 0.0
+        self._returns[which], self._began[which] = 0.0, self._steps
         self._over = [i for i in self._over if not mask[i]]
         self._tasks = self._names[self._board.playing]
         if self._same_step:
@@ -254,9 +256,11 @@ class CurriculumVectorEnv(Wrapper):
             ended = terminated | truncated
             over = ended.nonzero()[0].tolist()
             for i in over:
-                self._ledger.add(self._tasks[i], self._returns.item(i))
+                length = self._steps + 1 - self._began.item(i)
+                self._ledger.add(self._tasks[i], self._returns.item(i), length)
                 self._returns[i] = 0.0
             self._ended_at[over] = self._steps
+            self._began[over] = self._steps + 1
             if self._same_step:
                 infos["final_info"] |= {"task": self._tasks, "_task": ended}
                 self._draw(over)

@@ -34,6 +34,7 @@ class Ledger:
         self._lock = threading.RLock()
         self._steps = 0
         self._returns: dict[str, list[float]] = {}
+        self._lengths: dict[str, list[int]] = {}
         self.every: int | None = STEPS
         self.last: dict[str, list[float]] = {}
         self.patience = 0
@@ -73,12 +74,13 @@ class Ledger:
         teacher = self._teacher()
         self._waiting, self._time_step = 0, 0 if teacher is None else teacher.time_step
 
-    def add(self, task: str, total: float) -> None:
-        """Record the return of an episode that has ended."""
+    def add(self, task: str, total: float, length: int) -> None:
+        """Record the return and the number of steps of an episode that has ended."""
         if not math.isfinite(total):
             raise ReturnsError(f"task {task!r}: a return is {total}; it must be a finite number")
         with self._lock:
             self._returns.setdefault(task, []).append(total)
+            self._lengths.setdefault(task, []).append(length)
             self._ended.add(task)
             self._waiting += 1
             if self._waiting == self.patience:
@@ -94,10 +96,11 @@ class Ledger:
         """Update the teacher with the returns since the last time-step, and return them."""
         with self._lock:
             self._steps, self.last, self._returns = 0, self._returns, {}
+            lengths, self._lengths = self._lengths, {}
             self.patience = 0
             teacher = self._teacher()
             if teacher is not None:
-                teacher.update(self.last)
+                teacher.update(self.last, cost=lengths)
             return self.last
 
     def endless(self, task: str) -> None:

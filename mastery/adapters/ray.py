@@ -220,21 +220,24 @@ class RemoteTeacher:
         drawn = draw(self._sums, self._random.random(1 if k is None else k))
         return names[drawn[0]] if k is None else [names[i] for i in drawn]
 
-    def update(self, returns: Mapping[str, Any]) -> None:
+    def update(self, returns: Mapping[str, Any], *, cost: Mapping[str, Any] | None = None) -> None:
         """Queue the returns of one time-step for the next message to the teacher.
 
         Blocks only while 10,000 updates or more are queued.
 
         Args:
             returns: `{task: return or returns}`, as in `Teacher.update`.
+            cost: `{task: cost or costs}`, as in `Teacher.update`.
 
         Raises:
             ReturnsError: If a return or a task is invalid. Nothing is queued.
         """
         self._connect()
-        self._teacher._reader.read(returns, None, per_episode=False)
+        self._teacher._reader.read(returns, cost, per_episode=False)
         if returns:
-            self._waiting.append({k: np.atleast_1d(v).tolist() for k, v in returns.items()})
+            update = {k: np.atleast_1d(v).tolist() for k, v in returns.items()}
+            costs = {k: np.atleast_1d(v).tolist() for k, v in (cost or {}).items()}
+            self._waiting.append([update, costs] if costs else update)
         self._pump()
         while len(self._waiting) >= LIMIT:
             self._wait()

@@ -65,8 +65,9 @@ class CurriculumCallback(RLlibCallback):
         self, *, episode: Any, env_runner: Any = None, env_index: int, **kwargs: Any
     ) -> None:
         if not env_runner.config.in_evaluation:
+            task = self._tasks[env_index]
             total = self._before.pop(episode.id_, 0.0) + float(episode.get_return())
-            self._teacher.update({self._tasks[env_index]: total})
+            self._teacher.update({task: total}, cost={task: _length(episode)})
 
     def on_sample_end(self, *, env_runner: Any = None, samples: Any, **kwargs: Any) -> None:
         if not env_runner.config.in_evaluation:
@@ -104,3 +105,8 @@ def _no_task(env: Any) -> MasteryError:
         f"the environment ({type(env.unwrapped).__name__}) has no attribute `task`; add one, and "
         "let reset() start that task"
     )
+
+
+def _length(episode: Any) -> int:
+    """The steps of a whole episode, of one agent or of several."""
+    return int(episode.t if hasattr(episode, "t") else episode.env_t)

@@ -128,7 +128,7 @@ class _Curriculum(Sampler[Any]):
     def _draw(self) -> Any:
         raise NotImplementedError
 
-    def update(self, returns: Mapping[str, Any]) -> None:
+    def update(self, returns: Mapping[str, Any], *, cost: Mapping[str, Any] | None = None) -> None:
         """Update the teacher with the returns of one time-step.
 
         Under DistributedDataParallel, every rank calls this with its own returns at the same step.
@@ -136,28 +136,29 @@ class _Curriculum(Sampler[Any]):
 
         Args:
             returns: `{task: return or returns}`; see `by_task`.
+            cost: `{task: cost or costs}`, as in `Teacher.update`; several ranks need one cost for
+                each return.
 
         Raises:
             ReturnsError: If a return or a task is invalid.
             MasteryError: If the ranks are not connected, or their teachers differ.
         """
         if self._world == 1:
-            self.teacher.update({task: _plain(given) for task, given in returns.items()})
+            costs = None if cost is None else {task: _plain(c) for task, c in cost.items()}
+            plain = {task: _plain(given) for task, given in returns.items()}
+            self.teacher.update(plain, cost=costs)
             return
         if not (dist.is_available() and dist.is_initialized()):
             raise MasteryError(
                 f"the sampler is one of {self._world}, but the ranks are not connected; call "
                 "torch.distributed.init_process_group first, or update the teachers yourself"
             )
-        mine = {task: np.atleast_1d(_plain(given)).tolist() for task, given in returns.items()}
         parts: list[Any] = [None] * self._world
-        dist.all_gather_object(parts, (mark(self.teacher), mine))
-        check_equal([mark for mark, _ in parts])
-        together: dict[str, list[float]] = {}
-        for _, part in parts:
-            for task, values in part.items():
-                together.setdefault(task, []).extend(values)
-        self.teacher.update(together)
+        mine = (mark(self.teacher), _lists(returns), None if cost is None else _lists(cost))
+        dist.all_gather_object(parts, mine)
+        check_equal([mark for mark, _, _ in parts])
+        costs = None if cost is None else _joined([given or {} for _, _, given in parts])
+        self.teacher.update(_joined([given for _, given, _ in parts]), cost=costs)
 
     def state_dict(self) -> dict[str, Any]:
         """The position in the epoch and the teacher, for `StatefulDataLoader` or a checkpoint."""
@@ -288,6 +289,19 @@ def mark(teacher: Teacher) -> tuple[Any, ...]:
     """A value that is equal for equal teachers and differs for different ones."""
     state = teacher.state_dict()
     return tuple(state[part] for part in ("curriculum", "program", "time_step", "random"))
+
+
+def _lists(given: Mapping[str, Any]) -> dict[str, list[float]]:
+    return {task: np.atleast_1d(_plain(values)).tolist() for task, values in given.items()}
+
+
+def _joined(parts: list[dict[str, list[float]]]) -> dict[str, list[float]]:
+    """The values of all ranks by task."""
+    together: dict[str, list[float]] = {}
+    for part in parts:
+        for task, values in part.items():
+            together.setdefault(task, []).extend(values)
+    return together
 
 
 def _plain(given: Any) -> Any:

@@ -59,11 +59,16 @@ def scalars(
         returns: The returns of the last update, to be included.
 
     Returns:
-        `mastery/TASK` and `probability/TASK` for each task, and for each task in `returns` the mean
-        `return/TASK` and the count `episodes/TASK`. A custom program has no mastery. Characters
-        that MLflow refuses in a name become `_`.
+        `mastery/TASK`, `support/TASK` (about how many returns the mastery rests on) and
+        `probability/TASK` for each task, and for each task in `returns` the mean `return/TASK` and
+        the count `episodes/TASK`. Characters that MLflow refuses in a name become `_`.
     """
-    columns = {"mastery": teacher.mastery, "probability": teacher.probabilities}
+    why = teacher.explain()
+    columns: dict[str, dict[str, float]] = {
+        "mastery": dict(zip(why.task, why.mastery.tolist(), strict=True)),
+        "support": dict(zip(why.task, why.returns.tolist(), strict=True)),
+        "probability": dict(zip(why.task, why.probability.tolist(), strict=True)),
+    }
     if returns is not None:
         seen = {task: np.atleast_1d(values) for task, values in returns.items()}
         seen = {task: values for task, values in seen.items() if values.size}

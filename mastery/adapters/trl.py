@@ -180,10 +180,15 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
                 scores = rewards[:, self.reward_func_names.index(self._score)]
             check_equal(gather_object([mark(self.teacher)]))
             tasks = gather_object([example[self._labels] for example in inputs])
+            lengths = gather_object([len(ids) for ids in completion_ids_list])  # in tokens
             known = ~rewards.isnan().all(dim=1) & ~scores.isnan()
-            scored = zip(tasks, scores.tolist(), known.tolist(), strict=True)
-            pairs = [(task, score) for task, score, is_known in scored if is_known]
-            self.teacher.update(by_task((t for t, _ in pairs), (s for _, s in pairs)))
+            every = zip(tasks, scores.tolist(), lengths, known.tolist(), strict=True)
+            scored = [(task, score, n) for task, score, n, is_known in every if is_known]
+            own = [task for task, _, _ in scored]
+            self.teacher.update(
+                by_task(own, (score for _, score, _ in scored)),
+                cost=by_task(own, (n for _, _, n in scored)),
+            )
             self._log_teacher()
         return rewards
 
