@@ -93,6 +93,7 @@ class Teacher:
         self.per_episode = bool(per_episode)
         self._process = os.getpid()  # a copy in another process is a different teacher
         self._lock = threading.RLock()
+        self._uses_noise = not isinstance(self.program, Program) or self.program.uses_noise
         self._reader = ReturnsReader(curriculum)
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._time_step = 0
@@ -376,10 +377,6 @@ class Teacher:
         self._state = state
         self._time_step += 1
         self._distribution = self._cumulative = None
-
-    @property
-    def _uses_noise(self) -> bool:
-        return not isinstance(self.program, Program) or self.program.uses_noise
 
     def _noise(self) -> NDArray[np.float64]:
         if not self._uses_noise:

@@ -28,6 +28,7 @@ from mastery.programs.sharing import Sharing
 from mastery.programs.states import tree_map
 
 Array = Any  # a NumPy or a JAX array
+FEW = 64  # tasks that are rather copied than overwritten
 BLOCK = 8192  # tasks updated together, so that their data stays in the CPU cache
 
 
@@ -81,14 +82,7 @@ class Tasks(NamedTuple):
         """Select some tasks, or a single one by its number; the rings are copied."""
         returns, times, count = self.history
         history = History(returns[:, tasks].copy(), times[:, tasks].copy(), count[tasks])
-        return Tasks(history, *(x[..., tasks] for x in self[1:]))
-
-    def snapshot(self, tasks: Any, slot: Any) -> Snapshot:
-        """What the next return of some tasks will overwrite, to undo it; NumPy only."""
-        at = (slot, _rows(tasks, len(self.mean)))
-        rest = (self.history.count, *self[1:])
-        ring = (self.history.returns[at], self.history.times[at])
-        return Snapshot(tasks, slot, (*ring, *(np.array(x[..., tasks]) for x in rest)))
+        return Tasks(history, *[x[tasks] if x.ndim == 1 else x[..., tasks] for x in self[1:]])
 
     def put(self, change: Snapshot) -> None:
         """Write the newest return of some tasks, and what follows from it, in place."""
@@ -96,7 +90,10 @@ class Tasks(NamedTuple):
         at = (slot, _rows(tasks, len(self.mean)))
         self.history.returns[at], self.history.times[at] = returns, times
         for x, value in zip((self.history.count, *self[1:]), rest, strict=True):
-            x[..., tasks] = value
+            if x.ndim == 1:
+                x[tasks] = value
+            else:
+                x[..., tasks] = value
 
 
 class ProgramState(NamedTuple):
@@ -122,21 +119,36 @@ class Factors(NamedTuple):
     probability: Array  # d_c
 
 
+def _outside(mean: Any, low: Any, high: Any) -> bool:
+    """Whether any mean return is outside its bounds; NumPy only."""
+    if not getattr(mean, "ndim", 0):
+        return not low <= mean <= high
+    return bool(((mean - low) * (high - mean)).min() < 0)
+
+
 def _rows(tasks: Any, n: int) -> Any:
     """Positions, also for a slice."""
     return np.arange(n)[tasks] if isinstance(tasks, slice) else tasks
 
 
-def _blocks(tasks: Any, mean: Any, count: Any, n: int) -> list[tuple[Any, Any, Any]]:
+def _in_order(tasks: Any, evidence: Evidence, n: int) -> tuple[slice, Any, Any]:
+    """The mean returns and counts of all n tasks, in order."""
+    ordered = np.empty((2, n))
+    ordered[0, tasks], ordered[1, tasks] = evidence.mean, evidence.count
+    return slice(0, n), *ordered
+
+
+def _blocks(tasks: Any, evidence: Evidence, n: int) -> list[tuple[Any, Any, Any]]:
     """Split positions, mean returns and counts into parts that fit in the CPU cache."""
-    if not getattr(tasks, "ndim", 0):
+    mean, count = evidence.mean, evidence.count
+    if not getattr(tasks, "ndim", 0) or len(tasks) < min(n, BLOCK):
         return [(tasks, mean, count)]
     parts = [slice(i, i + BLOCK) for i in range(0, len(tasks), BLOCK)]
     if len(tasks) < n:
+        count = np.broadcast_to(count, tasks.shape)
         return [(tasks[part], mean[part], count[part]) for part in parts]
-    ordered = np.empty((2, n))  # all tasks are given, so slices can replace positions
-    ordered[:, tasks] = mean, count
-    return [(part, *ordered[:, part]) for part in parts]
+    _, mean, count = _in_order(tasks, evidence, n)  # so slices can replace positions
+    return [(part, mean[part], count[part]) for part in parts]
 
 
 class Program(NamedTuple):
@@ -222,7 +234,7 @@ class Program(NamedTuple):
         noise: Array,
         journal: list[Snapshot],
     ) -> ProgramState:
-        """Like `observe`, for some tasks only; overwrites the arrays of `state.tasks`.
+        """Like `observe`, for some tasks only; may overwrite the arrays of `state.tasks`.
 
         NumPy only, and only for a state the caller owns. Tasks are independent here, so the other
         tasks stay untouched. All results are computed before any is written.
@@ -236,18 +248,31 @@ class Program(NamedTuple):
                 `undo` with it gives the state before.
         """
         t, old = state.t + 1, state.tasks
+        n = len(old.mean)
+        every = evidence.spread_out(tasks, old.mean) if self.learns else evidence
+        if n <= FEW and np.ndim(tasks) and len(tasks) == n:  # nothing of the old state remains
+            taken, (_, mean, count) = old.take(slice(None)), _in_order(tasks, evidence, n)
+            history = taken.history.write_over(mean, t, taken.history.count % self.window)
+            return self.advance(
+                state, self.record(Tasks(history, *taken[1:]), count, t), every, noise
+            )
         changes = []
-        for block, mean, count in _blocks(tasks, evidence.mean, evidence.count, len(old.mean)):
+        for block, mean, count in _blocks(tasks, evidence, n):
             taken = old.take(block)
-            slot = taken.history.count % self.window
-            history = taken.history.write_over(mean, t, self.window)
+            before: tuple[Any, ...] = (taken.history.count, *taken[1:])
+            if not isinstance(block, np.ndarray):  # what is an array here is not a copy
+                before = tuple([np.array(x) if isinstance(x, np.ndarray) else x for x in before])
+            slot = before[0] % self.window
+            replaced = taken.history.at(slot)
+            history = taken.history.write_over(mean, t, slot)
             new = self.record(Tasks(history, *taken[1:]), count, t)
             after = (mean, t, new.history.count, *new[1:])
-            changes.append((old.snapshot(block, slot), Snapshot(block, slot, after)))
-        for before, change in changes:
-            journal.append(before)
+            changes.append(
+                (Snapshot(block, slot, (*replaced, *before)), Snapshot(block, slot, after))
+            )
+        for undo, change in changes:
+            journal.append(undo)
             old.put(change)
-        every = evidence.spread_out(tasks, old.mean) if self.learns else evidence
         return self.advance(state, old, every, noise)
 
     def undo(self, state: ProgramState, journal: list[Snapshot]) -> None:
@@ -269,11 +294,10 @@ class Program(NamedTuple):
         xp = low.__array_namespace__()
         n = history.size(self.window)
         mean = history.returns.sum(axis=0) / n
-        full = n == self.window
         memory = self.progress.observe(memory, history, n, t, self.window)
         support = support * (1 - (history.count > self.window) / self.window) + count
-        if hasattr(low, "at") or ((mean < low) | (mean > high)).any():
-            middle = history.median(n)
+        if not isinstance(mean, np.ndarray | np.generic) or _outside(mean, low, high):
+            middle, full = history.median(n), n == self.window
             low = xp.where(full, xp.minimum(low, xp.maximum(mean, middle)), low)
             high = xp.where(full, xp.maximum(high, xp.minimum(mean, middle)), high)
             mean = xp.minimum(xp.maximum(mean, low), high)

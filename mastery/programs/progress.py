@@ -36,13 +36,20 @@ class History(NamedTuple):
             xp.where(here, returns, self.returns), xp.where(here, t, self.times), self.count + 1
         )
 
-    def write_over(self, returns: Any, t: Array, K: int) -> History:
-        """Like `write`, but in place and faster. NumPy only, for a history the caller owns."""
-        slot = self.count % K
+    def write_over(self, returns: Any, t: Array, slot: Any) -> History:
+        """Like `write`, but in place and faster. NumPy only, for a history the caller owns.
+
+        `slot` is count % K.
+        """
         at = slot if self.returns.ndim == 1 else (slot, np.arange(len(slot)))
         self.returns[at] = returns
         self.times[at] = t
         return History(self.returns, self.times, self.count + 1)
+
+    def at(self, slot: Any) -> tuple[Any, Any]:
+        """The return and the time-step in the given slot of each task; NumPy only."""
+        at = slot if self.returns.ndim == 1 else (slot, np.arange(len(slot)))
+        return self.returns[at], self.times[at]
 
     def size(self, K: Array) -> Array:
         """(N,) float: the number of returns in the ring."""

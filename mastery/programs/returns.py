@@ -39,14 +39,19 @@ class ReturnsReader:
         rows: list[int] = []
         means: list[float] = []
         groups: dict[int, Sequence[float]] = {}  # by place in `rows`: returns that are several
+        positions, low, high = self._curriculum.positions, self._low, self._high
         for name, given in returns.items():
-            row = self._curriculum.positions.get(name)
+            row = positions.get(name)
             if row is None:
-                hint = did_you_mean(str(name), self._curriculum.positions)
+                hint = did_you_mean(str(name), positions)
                 raise ReturnsError(f"there is no task {name!r}{hint}")
-            several = (given,) if type(given) is float else numbers(name, given, "return")
+            if type(given) is float and low <= given <= high:  # the usual case
+                rows.append(row)
+                means.append(given)
+                continue
+            several = numbers(name, given, "return")
             for value in several:
-                if not self._low <= value <= self._high:
+                if not low <= value <= high:
                     self._outside(name, row, value)
             if len(several) == 1:
                 means.append(several[0])
@@ -128,6 +133,8 @@ def _together(
         group = groups.get(0, (0.0,))
         cost = len(group) if costs is None else math.fsum(costs[0])
         return rows[0], Evidence(means[0], len(group), _variance(group), cost)
+    if not groups and costs is None:
+        return np.array(rows, np.int64), Evidence(np.array(means), 1.0, 0.0, 1.0)
     count, variance = np.ones(len(rows)), np.zeros(len(rows))
     for place, group in groups.items():
         count[place], variance[place] = len(group), _variance(group)
