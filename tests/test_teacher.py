@@ -282,7 +282,6 @@ def test_a_long_plateau_does_not_end_in_nonsense(program):
     assert sum(teacher.probabilities.values()) == pytest.approx(1)
 
 
-@pytest.mark.filterwarnings("ignore:task .* far outside its bounds")
 def test_tiny_and_large_returns_make_sense():
     for program in ("mr", "competence:exponent=8", "gprop-linreg"):
         for size in (1e-310, 1e-30, 1e30):
@@ -437,9 +436,7 @@ class TeacherMachine(RuleBasedStateMachine):
                 np.testing.assert_array_equal(value, b["state"][path])
 
 
-TestTeacherMachine = pytest.mark.filterwarnings("ignore:task .* far outside its bounds")(
-    TeacherMachine.TestCase
-)
+TestTeacherMachine = TeacherMachine.TestCase
 TestTeacherMachine.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 

@@ -123,7 +123,8 @@ def _outside(mean: Any, low: Any, high: Any) -> bool:
     """Whether any mean return is outside its bounds; NumPy only."""
     if not getattr(mean, "ndim", 0):
         return not low <= mean <= high
-    return bool(((mean - low) * (high - mean)).min() < 0)
+    # a task that was not seen may have NaN here
+    return bool(np.fmin.reduce((mean - low) * (high - mean), initial=0.0) < 0)
 
 
 def _rows(tasks: Any, n: int) -> Any:

@@ -110,11 +110,8 @@ class ReturnsReader:
 def far_outside(name: str, value: float, low: float, high: float) -> str:
     """What a warning says about a return that is far outside the task's bounds."""
     percent = 0 <= low < high <= 1 and 1 < value <= 100
-    remedy = (
-        "if your scores are in percent, divide them by 100"
-        if percent
-        else "check the return, or set the task's minimum and maximum to what it can reach"
-    )
+    remedy = "if your scores are in percent, divide them by 100; otherwise " if percent else ""
+    remedy += "check the return, or set the task's minimum and maximum to what it can reach"
     return (
         f"task {name!r}: a return of {value:g} is far outside its bounds, {low:g} to {high:g}, so "
         f"its mastery says little; {remedy}. Bounds follow the median of the last returns, so a "

@@ -61,7 +61,7 @@ class Sharing(NamedTuple):
             d = xp.where(total > 0, kept / xp.where(total > 0, total, 1.0), d)
         # a task's mean cost, with one return at the mean cost of all added, for tasks with few
         returns = memory.made.sum()
-        overall = xp.where(returns > 0, memory.spent.sum() / xp.maximum(returns, 1e-30), 1.0)
+        overall = xp.where(returns > 0, memory.spent.sum() / xp.maximum(returns, 1e-30), 0.0)
         cost = (memory.spent + overall) / (memory.made + 1) / xp.where(overall > 0, overall, 1.0)
         d = d / xp.where(overall > 0, cost, 1.0) ** self.by_cost  # nothing cost anything: as it is
         return (1 - self.reprobe) * d / d.sum() + self.reprobe / d.shape[0]

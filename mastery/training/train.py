@@ -22,7 +22,7 @@ from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import RECENT
 from mastery.rundir.store import Store, check_new, totals
-from mastery.training.endless import EndlessTasks
+from mastery.training.doubts import Doubts
 from mastery.training.job import Job, parse_job, read_job
 from mastery.training.loops.loop import Loop
 from mastery.training.signals import interrupts
@@ -248,7 +248,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
     recent = deque(store.recent(RECENT), maxlen=RECENT)
     before = store.seconds
     started = saved = time.monotonic()
-    first, ended, endless = step, None, EndlessTasks(job)
+    first, ended, doubts = step, None, Doubts(job)
     with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
         carry = loop.begin() if arrays is None else loop.load(arrays)
         del arrays
@@ -263,7 +263,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             now = time.monotonic()
             speed = job.chunk * job.frames_of_update * len(job.runs) / (now - chunk_began)
             recent.append(totals(metrics))
-            endless.count(metrics)
+            doubts.look(metrics)
             ended = _end(job, step, metrics, recent)
             every = job.evaluate_chunks
             due = every and (step // job.chunk % every == 0 or ended is not None)

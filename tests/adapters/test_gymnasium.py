@@ -68,11 +68,12 @@ class Notes(Teacher):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.given = []
+        self.given, self.costs = [], []
 
-    def update(self, returns):
+    def update(self, returns, *, cost=None):
         self.given.append({task: list(values) for task, values in returns.items()})
-        super().update(returns)
+        self.costs.append(cost)
+        super().update(returns, cost=cost)
 
     def by_task(self):
         found = defaultdict(list)
@@ -627,3 +628,25 @@ def test_a_teacher_that_is_updated_gives_no_warning(who):
             env.update()
         if i == 900 and who == "teacher":
             teacher.update({"short": 0.5})
+
+
+def test_an_episode_costs_its_steps():
+    """CartPole falls after eight steps at the earliest, so short episodes have exactly five."""
+    single, several = Notes(CURRICULUM, "uniform", seed=0), Notes(CURRICULUM, "uniform", seed=0)
+    env = CurriculumEnv(None, single, update_every=None)
+    for _ in range(4):
+        env.reset(seed=0, options={"task": "short"})
+        while not any(env.step(0)[2:4]):
+            pass
+    env.update()
+    assert single.costs == [{"short": [5, 5, 5, 5]}]
+    envs = CurriculumVectorEnv(
+        None, several, 2, update_every=None, autoreset_mode=AutoresetMode.SAME_STEP
+    )
+    envs.reset(seed=0, options={"task": ["short", "middle"]})
+    for _ in range(5):
+        envs.step(np.array([0, 1]))
+    envs.update()
+    assert several.costs == [{"short": [5]}]
+    env.close()
+    envs.close()

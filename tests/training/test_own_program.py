@@ -249,7 +249,7 @@ def test_a_program_that_turns_bad_stops_the_job(folder):
 
 
 def test_a_job_reads_texts_and_says_what_is_wrong(folder):
-    job = jobs("addition", [f" {OWN} ", OWN, "mr"])
+    job = jobs("addition", [f" {OWN} ", "mr"])
     assert job.programs == (OWN, "mr")
     assert list(job.own) == [OWN]
     assert Job.from_dict(job.to_dict()) == job
