@@ -23,6 +23,7 @@ from mastery.errors import (
     needs,
 )
 from mastery.programs.check import check_program
+from mastery.programs.evidence import Evidence
 from mastery.programs.explanation import Explanation
 from mastery.programs.program import Program, ProgramLike
 from mastery.programs.recipe import Recipe
@@ -39,6 +40,7 @@ __all__ = [
     "CheckpointError",
     "Curriculum",
     "CurriculumError",
+    "Evidence",
     "Explanation",
     "Job",
     "MasteryError",

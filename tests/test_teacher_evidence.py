@@ -1,10 +1,12 @@
 """What a teacher is told, what it makes of it, and what it does not keep silent about."""
 
 import os
+import runpy
 import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -230,22 +232,6 @@ def test_a_fork_while_another_thread_is_inside_a_teacher():
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def steps_until_trained_again(name, most):
-    """A task fails for 1,000 time-steps, then half of its episodes succeed."""
-    tasks = [Task(f"t{i}", settings={"difficulty": 20.0 * i}) for i in range(5)]
-    teacher = Teacher(Curriculum(tasks), name, seed=1)
-    random = np.random.default_rng(2)
-    for t in range(1000 + most):
-        returns = {}
-        for task in teacher.sample(16):
-            chance = 0.5 if task != "t4" else 0.5 * (t >= 1000)
-            returns.setdefault(task, []).append(float(random.random() < chance))
-        if t >= 1000 and "t4" in returns:
-            return t - 999
-        teacher.update(returns)
-    return None
-
-
 @pytest.mark.filterwarnings("ignore:the program")
 @pytest.mark.parametrize(
     "name",
@@ -256,5 +242,6 @@ def test_no_rule_starves_a_task(name):
     """With a share ρ for 5 tasks and 16 draws, a task is unseen for more than n time-steps with a
     probability of at most (1 − ρ / 5)^(16 n): for ρ = 0.05 and n = 60 less than 1e-4."""
     allowed = {"competence", "boltzmann-window"}  # the paper's: they may give 0 for ever
-    found = steps_until_trained_again(name, 60)
-    assert found is not None or name in allowed, name
+    path = Path(__file__).parent.parent / "benchmarks" / "starvation.py"
+    wait = runpy.run_path(str(path))["wait"]
+    assert wait(name, seed=1, most=60) < 60 or name in allowed
