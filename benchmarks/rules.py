@@ -55,17 +55,17 @@ CURRICULA = {"obstructed-maze": 6_000_000, "key-corridor": 4_000_000}
 FIRST_SEED = 7000
 
 
-def job(curriculum: str, seeds: int, scale: float) -> Job:
+def job(curriculum: str, seeds: int, scale: float, programs: tuple[str, ...] = PROGRAMS) -> Job:
     return Job(
         Curriculum.load(curriculum),
-        PROGRAMS,
+        programs,
         seeds=seeds,
         seed=FIRST_SEED,
         frames=max(int(CURRICULA[curriculum] * scale), 1),
     )
 
 
-def run(name: str, folder: Path, seeds: int, scale: float, minutes: float | None) -> None:
+def run(name: str, folder: Path, new: Job, scale: float, minutes: float | None) -> None:
     """Train or resume one curriculum's job, with a line now and then."""
     last = [time.monotonic()]
 
@@ -83,7 +83,7 @@ def run(name: str, folder: Path, seeds: int, scale: float, minutes: float | None
     if (directory / "run.db").exists():
         resume(directory, options)
     else:
-        train(job(name, seeds, scale), directory, options)
+        train(new, directory, options)
     keep(directory, folder, scale)
 
 
@@ -112,7 +112,8 @@ def table(folder: Path) -> None:
         label = "`mr` without order" if program == WITHOUT else f"`{program}`"
         name = str(Recipe.parse(program))
         cells = [cell(c, name) for c in found.values() if name in c.runs]
-        print(f"| {label} | " + " | ".join(cells) + " |")
+        if cells:
+            print(f"| {label} | " + " | ".join(cells) + " |")
 
 
 def main() -> None:
@@ -121,6 +122,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the frames")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes a curriculum")
+    parser.add_argument("--programs", nargs="+", default=PROGRAMS, help="by default all")
     parser.add_argument("--only", choices=list(CURRICULA), help="one curriculum")
     parser.add_argument("--redraw", type=Path, metavar="FOLDER", help="only print the table")
     given = parser.parse_args()
@@ -130,7 +132,8 @@ def main() -> None:
     prepare(os.cpu_count() or 1)
     given.out.mkdir(parents=True, exist_ok=True)
     for name in [given.only] if given.only else CURRICULA:
-        run(name, given.out, given.seeds, given.scale, given.minutes)
+        new = job(name, given.seeds, given.scale, tuple(given.programs))
+        run(name, given.out, new, given.scale, given.minutes)
     table(given.out)
 
 

@@ -255,8 +255,11 @@ def thin(curves: Curves, chunk: int, k: int) -> tuple[NDArray[np.int64], dict[st
     bins = (curves.steps // chunk - 1) >> k
     fewer = curves.merged(np.flatnonzero(np.diff(bins, prepend=-1)))
     shown = ("probability", "share", "mastery", "progress", "returns")
+    found = {name: getattr(fewer, name) for name in shown}
+    points = np.unique(bins, return_counts=True)[1]
+    found["episodes"] = fewer.episodes / (chunk * points)[:, None, None]
     tests = {p: (e.frames, e.returns) for p, e in curves.evaluations.items() if len(e.frames)}
-    return fewer.frames, {name: getattr(fewer, name) for name in shown}, tests
+    return fewer.frames, found, tests
 
 
 def to_json(document: Mapping[str, Any]) -> str:
@@ -389,6 +392,8 @@ def document(
         "progress": _significant(found["progress"]),
         "returns": np.round(found["returns"], digits),
     }
+    if "episodes" in found:  # that ended in a time-step, on average
+        rounded["episodes"] = _significant(found["episodes"], 3)
     known = {name: x for name, x in rounded.items() if not np.isnan(x).all() or name != "progress"}
     return {
         "frames": frames.tolist(),

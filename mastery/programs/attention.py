@@ -67,7 +67,11 @@ class TimeStep(NamedTuple):
 
 def mastering_rate(mean: Array, minimum: Array, maximum: Array) -> Array:
     """M_c = (r̄_c − m̄_c) / (M̄_c − m̄_c), in [0, 1] (section 4.1)."""
-    return (mean - minimum) / (maximum - minimum)
+    rate = (mean - minimum) / (maximum - minimum)
+    if hasattr(rate, "at"):  # JAX: some devices round a quotient to just above 1
+        xp = rate.__array_namespace__()
+        rate = xp.minimum(xp.maximum(rate, 0.0), 1.0)
+    return rate
 
 
 class MasteringRate(NamedTuple):

@@ -62,9 +62,10 @@ def test_what_is_put_together_is_as_by_sql(tmp_path):
     rows = ask(
         job,
         "SELECT (step / 2 - 1) / 2, run, task, avg(probability), sum(episodes), "
-        "sum(return * episodes), max(step) FROM training GROUP BY 1, 2, 3",
+        "sum(return * episodes), max(step), 2 * count(*) FROM training GROUP BY 1, 2, 3",
     )
-    for i, run, task, p, episodes, returns, last in rows:
+    for i, run, task, p, episodes, returns, last, updates in rows:
+        assert curves["episodes"][run][task][i] == pytest.approx(episodes / updates, rel=0.01)
         assert curves["probability"][run][task][i] == pytest.approx(p, abs=1e-4)
         ((m,),) = ask(
             job,
@@ -94,7 +95,15 @@ def test_a_page_that_follows_a_job_has_in_the_end_what_one_that_comes_late_has(t
             if news["from"]:
                 assert len(news["frames"]) <= 8
                 upto = news["from"]
-                for name in ("frames", "mastery", "returns", "share", "probability", "progress"):
+                for name in (
+                    "frames",
+                    "mastery",
+                    "returns",
+                    "share",
+                    "probability",
+                    "progress",
+                    "episodes",
+                ):
                     news[name] = _joined(had[name], news[name], upto)
             else:
                 anew += 1
@@ -221,7 +230,7 @@ def test_what_is_kept_of_a_description_is_that_of_the_description(tmp_path):
 def test_bytes_are_the_same_numbers(job):
     plain, packed = job_curves(place(job)), job_curves(place(job), numbers=data.as_bytes)
     json.dumps(packed, allow_nan=False)  # it is JSON
-    for name in ("probability", "share", "mastery", "progress", "returns"):
+    for name in ("probability", "share", "mastery", "progress", "returns", "episodes"):
         np.testing.assert_array_equal(_unpacked(packed[name]), plain[name])
     for policy, tests in plain["evaluations"].items():
         np.testing.assert_array_equal(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mastery import Curriculum, Recipe, Task
-from mastery.programs.attention import Exp3S, MasteringRate, TimeStep, View
+from mastery.programs.attention import Exp3S, MasteringRate, TimeStep, View, mastering_rate
 from mastery.programs.evidence import Evidence
 from mastery.programs.graph import make_graph
 
@@ -45,6 +45,12 @@ def test_successors_min_is_over_direct_successors_and_0_without(xp, dense):
     mastery = xp.asarray([0.5, 0.125, 0.75, 0.625, 0.25])
     # a: min(b, c) = 0.625. b and c: d = 0.25. d and e have none: 0
     assert np.asarray(graph.anc_succ(mastery)[1]).tolist() == [0.625, 0, 0.25, 0.25, 0]
+
+
+def test_a_quotient_that_a_device_rounds_up_is_no_mastery_above_1():
+    """On a GPU x / x may be 1 + 1.2e-7; then M (1 − M) would be negative."""
+    above = jnp.nextafter(jnp.float32(1), jnp.float32(2))
+    assert mastering_rate(jnp.asarray([above, -above]), 0.0, 1.0).tolist() == [1, 0]
 
 
 @BACKENDS

@@ -123,7 +123,14 @@ function numbersNow(s, point) {
   const from = Math.max(point - LATELY + 1, 0);
   const lately = Array.from({ length: point - from + 1 }, (_, i) => meanAt(s, 'share', from + i));
   now.share = now.mastery.map((_, task) => mean(lately.map((shares) => shares[task])));
+  now.episodes = s.curves.episodes ? meanAt(s, 'episodes', point) : now.mastery.map(() => null);
   return now;
+}
+
+// About how many returns a mastery rests on: those of the last K time-steps.
+function support(s, episodes) {
+  if (episodes === null || !s.program.settings?.window) return undefined;
+  return `of about ${significant(episodes * s.program.settings.window)} returns`;
 }
 
 function updateNode(node, task, whole) {
@@ -186,7 +193,7 @@ function tipRows(s, task) {
   const formula = s.program.attention === 'mastering-rate', { settings } = s.program;
   const now = Object.fromEntries(Object.entries(graph.now).map(([name, x]) => [name, x[task]]));
   const rows = [
-    ['mastery M', digits(now.mastery, 3)],
+    ['mastery M', digits(now.mastery, 3), support(s, now.episodes)],
     ['learnability M_Anc', digits(now.learnability, 3), 'the least among its ancestors'],
     ['successors M_Succ', digits(now.successors, 3), 'the least among its successors'],
   ];

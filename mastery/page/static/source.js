@@ -1,7 +1,7 @@
 // Where the data comes from: the page's own file, or `mastery watch`. Both give an index of jobs,
 // and the curves of a job when they are asked for.
 
-const METRICS = ['probability', 'share', 'mastery', 'progress', 'returns'];
+const METRICS = ['probability', 'share', 'mastery', 'progress', 'returns', 'episodes'];
 
 export function chooseSource() {
   return document.querySelector('script[data-name="index"]') ? fileSource : serverSource;
