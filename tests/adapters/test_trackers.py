@@ -27,6 +27,8 @@ def test_the_scalars_are_the_teachers():
     assert scalars(teacher) == {
         "mastery/easy": teacher.mastery["easy"],
         "mastery/hard: 2_2": 0.0,
+        "support/easy": 2.0,  # returns behind that mastery
+        "support/hard: 2_2": 0.0,
         "probability/easy": teacher.probabilities["easy"],
         "probability/hard: 2_2": teacher.probabilities["hard: 2+2"],
     }
