@@ -154,7 +154,15 @@ def equal(a, b):
     return a[:2] == b[:2] and same
 
 
-@pytest.mark.parametrize("program", ["mr", "exp3s", "naive", "sampling", "mopps", "dump", "greso"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "mr",
+        "exp3s",
+        "naive",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("sampling", "mopps", "greso")),
+    ],
+)
 @pytest.mark.parametrize("per_episode", [False, True])
 def test_an_interrupt_inside_an_update_leaves_all_or_nothing(program, per_episode):
     """An interrupt is aimed at every line that runs inside `update`."""

@@ -234,6 +234,7 @@ def test_simulate_tests_the_program_first(folder):
     simulate(CURRICULUM, "own.py:WithNumPy", seeds=1, steps=3, backend="numpy")
 
 
+@pytest.mark.slow
 def test_under_vmap_each_run_has_the_distribution_of_its_own_program():
     """Two programs of one's own, with other arguments, beside two that are stacked."""
     least = f"{EXAMPLE}:LeastRecent:sharpness"

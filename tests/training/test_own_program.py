@@ -149,6 +149,7 @@ def test_its_probabilities_are_those_of_a_teacher_and_the_others_are_not_changed
     assert np.array_equal(alone.returns, metrics.returns[:, :2])
 
 
+@pytest.mark.slow
 def test_in_one_batch_it_trains_as_one_run_after_the_other(folder, monkeypatch):
     """As on a GPU: every run in one `vmap`, a chunk in one function."""
     job = jobs("addition", ("mr", OWN, "own.py:Forgetful", "uniform"), seeds=2)
@@ -292,6 +293,7 @@ def test_environments_of_a_package_in_the_current_directory(folder):
         make_by_settings("a", {"env": "mine_others:Mine-v0"})
 
 
+@pytest.mark.slow
 def test_killed_on_the_command_line_and_resumed(folder):
     """Two programs in MiniGrid; the process is killed while it trains."""
     few = (
