@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from importlib.util import find_spec
 from typing import Any
 
@@ -197,11 +198,28 @@ def check_fits(program: Any, curriculum: Curriculum) -> None:
             f"a program is a name, a Recipe, or an object with init, observe and distribution; "
             f"{program!r} has no {lacking[0]}"
         )
+    if not isinstance(program, Program) and _takes(program.observe) not in (None, 3):
+        raise ProgramError(
+            f"{type(program).__name__}.observe takes {_takes(program.observe)} arguments; it must "
+            "take three: state, evidence and noise (evidence.mean and evidence.seen were returns "
+            "and seen in earlier versions)"
+        )
     if isinstance(program, Program) and len(program.minimum) != len(curriculum):
         raise ProgramError(
             f"the program is for {len(program.minimum)} tasks, and the curriculum has "
             f"{len(curriculum)}; build the program for this curriculum"
         )
+
+
+def _takes(function: Any) -> int | None:
+    """The number of arguments that a function needs; None if that cannot be told."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return None
+    return sum(p.default is p.empty for p in parameters)
 
 
 def check_state(state: Any) -> None:

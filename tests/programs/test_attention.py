@@ -212,3 +212,20 @@ def test_exp3s_does_not_overflow_after_millions_of_time_steps(xp):
     e = np.exp(np.linspace(0, 1, n))
     expected = np.log((1 - 1 / t) * e + (e.sum() - e) / (t * (n - 1)))
     np.testing.assert_allclose(after, expected, atol=1e-6)
+
+
+@BACKENDS
+@pytest.mark.parametrize("size", [1e5, 1e-6])
+def test_a_high_power_of_progress_fits_into_float32(xp, size):
+    """|β|^8 of slopes of 1e5 is more than float32 can hold, of 1e-6 less."""
+    program = Recipe.parse("gprop-linreg:exponent=8,epsilon=0").build(
+        Curriculum([Task("a"), Task("b"), Task("c")])
+    )
+    noise = xp.zeros((3, 3))
+    state = program.init(noise)
+    for i in range(6):
+        returns = xp.asarray([size * i, 0.5 * size * i, 0.0])
+        state = program.observe(state, Evidence.single(returns, returns > -1), noise)
+    # slopes 1 and 1/2, so 1 and 1/256
+    expected = [256 / 257, 1 / 257, 0]
+    np.testing.assert_allclose(program.distribution(state), expected, rtol=1e-4)

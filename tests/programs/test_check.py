@@ -187,3 +187,26 @@ def test_a_name_or_a_float32_program_will_do():
         check_program(Counting(), CURRICULUM, steps=0)
     with pytest.raises(ProgramError, match="needs a Curriculum"):
         check_program(Counting(), "key-corridor")
+
+
+def test_a_program_of_an_earlier_version_is_told_what_has_changed():
+    class Earlier(Counting):
+        def observe(self, state, returns, seen, noise):
+            return state
+
+    with pytest.raises(ProgramError, match="observe takes 4 arguments; it must take three"):
+        check_program(Earlier(), CURRICULUM)
+
+
+def test_a_state_may_have_lists():
+    class Listed(Counting):
+        def init(self, noise):
+            return [super().init(noise), [noise[:1, :1]]]
+
+        def observe(self, state, evidence, noise):
+            return [super().observe(state[0], evidence, noise), state[1]]
+
+        def distribution(self, state):
+            return super().distribution(state[0])
+
+    assert "JAX, under jit and scan, agrees with NumPy" in check_program(Listed(), CURRICULUM)
