@@ -62,7 +62,8 @@ def programs(
     )
     for program, entry in PROGRAMS.items():
         settings = Recipe.parse(program).settings
-        text = " ".join(f"{k}={v:g}" for k, v in settings.items())
+        off = ("by_cost", "reprobe")  # most programs have these at 0
+        text = " ".join(f"{k}={v:g}" for k, v in settings.items() if v or k not in off)
         table.add_row(
             f"[bold]{program}",
             entry.progress,
@@ -72,6 +73,11 @@ def programs(
             entry.what,
         )
     console.print(table)
+    console.print(
+        "\nEvery program also takes a gate (below), [bold]by_cost=1[/bold] and "
+        "[bold]reprobe=0.05[/bold].",
+        highlight=False,
+    )
     for kind, choices in PARTS.items():
         console.print(f"\n[bold]{kind}=[/bold]")
         for choice, part in choices.items():
