@@ -5,7 +5,7 @@ This does what `jax.tree` does, but needs only NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -49,13 +49,22 @@ def complete(values: dict[str, Any], like: Any) -> dict[str, Any]:
     if "meter.t" in new and "meter.t" not in values:  # your own program was saved without a meter
         values = {f"own.{path}": leaf for path, leaf in values.items()}
         values |= {path: leaf for path, leaf in new.items() if path.startswith("meter.")}
-    for path in new:
+    return with_support(values, new)
+
+
+def with_support(values: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
+    """Saved leaves by path, with `support`, which was added later, where it is wanted.
+
+    A time-step counts as one return. Before the axes of the arrays may come an axis of runs.
+    """
+    found = dict(values)
+    for path in paths:
         parent, _, name = path.rpartition(".")
-        if name == "support" and path not in values and f"{parent}.history.count" in values:
-            ring = values[f"{parent}.history.returns"]
-            count = np.minimum(values[f"{parent}.history.count"], len(ring))  # one a time-step
-            values[path] = count.astype(np.asarray(ring).dtype)
-    return values
+        if name == "support" and path not in found and f"{parent}.history.count" in found:
+            ring = np.asarray(found[f"{parent}.history.returns"])
+            count = np.minimum(found[f"{parent}.history.count"], ring.shape[-2])
+            found[path] = count.astype(ring.dtype)
+    return found
 
 
 def rebuild(like: Any, values: dict[str, Any]) -> Any:

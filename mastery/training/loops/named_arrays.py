@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError
+from mastery.programs.states import with_support
 
 _UNFIT = (
     "the checkpoint does not fit this job; another version of mastery may have written it: resume "
@@ -51,9 +52,10 @@ def restore(arrays: Mapping[str, NDArray[Any]], like: Any, runs: int, padding: i
     Raises:
         CheckpointError: If an array is missing, has another shape or dtype, or is not wanted.
     """
-    remaining, found = dict(arrays), []
     leaves, structure = jax.tree.flatten(like)
-    for leaf, (name, plain) in zip(leaves, named(like), strict=True):
+    wanted = named(like)
+    remaining, found = with_support(arrays, [name for name, _ in wanted]), []
+    for leaf, (name, plain) in zip(leaves, wanted, strict=True):
         array = remaining.pop(name, None)
         if array is None or array.shape != (runs, *plain.shape) or array.dtype != plain.dtype:
             raise _unfit(name, "is missing")
