@@ -194,7 +194,7 @@ def compare_jax(text, size, seeds):
     assert compared > 0.7 * total
 
 
-@pytest.mark.parametrize("text", [*RULES, *AROUND])
+@pytest.mark.parametrize("text", RULES)
 def test_jax_agrees_with_the_oracle(text):
     compare_jax(text, 5, range(20))
 
