@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/rules"), help="folder of the runs")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the frames")
-    parser.add_argument("--minutes", type=float, help="stop after so many minutes a curriculum")
+    parser.add_argument("--minutes", type=float, help="time limit for each curriculum")
     parser.add_argument("--programs", nargs="+", default=PROGRAMS, help="by default all")
     parser.add_argument("--only", choices=list(CURRICULA), help="one curriculum")
     parser.add_argument("--redraw", type=Path, metavar="FOLDER", help="only print the table")

@@ -2,7 +2,8 @@
 
     mastery <version>\\n | length of header, 8 bytes | header, JSON | arrays, raw | SHA-256 of all
 
-The checksum is the last 32 bytes in every version, so damage is told apart from a later version.
+The checksum is the last 32 bytes in every version. So `read` can distinguish damage from a later
+version.
 
 The data goes to a temporary file in the same directory, which is synced and then renamed. A reader
 therefore finds either the complete old file or the complete new one.

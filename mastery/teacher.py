@@ -33,6 +33,7 @@ from mastery.programs.check import check_distribution, check_fits, check_state
 from mastery.programs.distribution import allocate, cumulative, draw
 from mastery.programs.evidence import Evidence
 from mastery.programs.explanation import Explanation
+from mastery.programs.metered import MeteredState, make_meter
 from mastery.programs.own import OwnRecipe, read_program, same_program
 from mastery.programs.program import Factors, Program, ProgramLike, Snapshot
 from mastery.programs.recipe import Recipe
@@ -101,7 +102,7 @@ class Teacher:
         self._state: Any = tree_map(np.array, self.program.init(self._noise()))
         check_state(self._state)
         own = not isinstance(self.program, Program)  # it may not measure mastery itself
-        self._meter = Recipe.parse("uniform").build(curriculum) if own else None
+        self._meter = make_meter(curriculum) if own else None
         self._metered: Any = self._meter.init(np.array(self._no_noise)) if self._meter else ()
         forks.protect(self)
         self._distribution: NDArray[np.float64] | None = None
@@ -258,7 +259,7 @@ class Teacher:
                     f"the state does not match this teacher: {error.args[0]}"
                 ) from None
             if self._meter:
-                restored, self._metered = restored["own"], restored["meter"]
+                restored, self._metered = restored
             self._state, self._time_step = restored, time_step
             self._random = np.random.Generator(random)
             self._distribution = self._cumulative = None
@@ -341,7 +342,7 @@ class Teacher:
 
     def _saved(self) -> Any:
         """The state to save: with that of the meter, if there is one."""
-        return {"own": self._state, "meter": self._metered} if self._meter else self._state
+        return MeteredState(self._state, self._metered) if self._meter else self._state
 
     def _steps(self, steps: list[Step]) -> None:
         """Observe several time-steps, all of them or, if anything fails, none."""

@@ -110,7 +110,7 @@ def act(
 
 
 def _limit_and_reward(task: Array, steps: Array, reward: Array | int) -> tuple[Array, Array]:
-    """n_max of each task, and the reward of a success after so many steps."""
+    """n_max of each task, and the reward of a success by its number of steps."""
     task = jnp.asarray(task, jnp.uint32)
     n_max = jnp.asarray(N_MAX).at[task].get(mode="promise_in_bounds")
     place = jnp.asarray(_OFFSET).at[task].get(mode="promise_in_bounds") + jnp.minimum(steps, n_max)

@@ -68,7 +68,12 @@ def metered(program: ProgramLike, curriculum: Curriculum) -> Program | Metered:
     if isinstance(program, Program):
         return program
     holder = type("Held", (namedtuple("Held", ()),), {"program": program})
-    return Metered(holder(), Recipe.parse("uniform").build(curriculum))
+    return Metered(holder(), make_meter(curriculum))
+
+
+def make_meter(curriculum: Curriculum) -> Program:
+    """A program that measures mastery and progress for a program that may not do so."""
+    return Recipe.parse("uniform").build(curriculum)
 
 
 def _arrays(state: Any, like: Array) -> Any:

@@ -132,11 +132,11 @@ def _rows(tasks: Any, n: int) -> Any:
     return np.arange(n)[tasks] if isinstance(tasks, slice) else tasks
 
 
-def _in_order(tasks: Any, evidence: Evidence, n: int) -> tuple[slice, Any, Any]:
+def _in_order(tasks: Any, evidence: Evidence, n: int) -> Any:
     """The mean returns and counts of all n tasks, in order."""
     ordered = np.empty((2, n))
     ordered[0, tasks], ordered[1, tasks] = evidence.mean, evidence.count
-    return slice(0, n), *ordered
+    return ordered
 
 
 def _blocks(tasks: Any, evidence: Evidence, n: int) -> list[tuple[Any, Any, Any]]:
@@ -148,7 +148,7 @@ def _blocks(tasks: Any, evidence: Evidence, n: int) -> list[tuple[Any, Any, Any]
     if len(tasks) < n:
         count = np.broadcast_to(count, tasks.shape)
         return [(tasks[part], mean[part], count[part]) for part in parts]
-    _, mean, count = _in_order(tasks, evidence, n)  # so slices can replace positions
+    mean, count = _in_order(tasks, evidence, n)  # so slices can replace positions
     return [(part, mean[part], count[part]) for part in parts]
 
 
@@ -190,10 +190,9 @@ class Program(NamedTuple):
             ProgramError: If `slots` is less than K.
         """
         xp = noise.__array_namespace__()
-        if slots is not None and isinstance(self.window, int) and slots < self.window:
-            raise ProgramError(
-                f"slots is {slots}; a window of {self.window} needs at least {self.window}"
-            )
+        known = isinstance(self.window, int | np.ndarray | np.generic)  # not traced by JAX
+        if slots is not None and known and slots < (largest := int(np.max(self.window))):
+            raise ProgramError(f"slots is {slots}; a window of {largest} needs at least {largest}")
         zeros = xp.zeros_like(noise[0])
         empty = xp.zeros((slots or int(self.window), zeros.shape[0]), dtype=zeros.dtype)
         count = zeros.astype(xp.int32)
@@ -252,7 +251,7 @@ class Program(NamedTuple):
         n = len(old.mean)
         every = evidence.spread_out(tasks, old.mean) if self.learns else evidence
         if n <= FEW and np.ndim(tasks) and len(tasks) == n:  # nothing of the old state remains
-            taken, (_, mean, count) = old.take(slice(None)), _in_order(tasks, evidence, n)
+            taken, (mean, count) = old.take(slice(None)), _in_order(tasks, evidence, n)
             history = taken.history.write_over(mean, t, taken.history.count % self.window)
             return self.advance(
                 state, self.record(Tasks(history, *taken[1:]), count, t), every, noise

@@ -107,7 +107,7 @@ class Common(TypedDict, total=False):
 
 
 # what every program has besides its parts' settings
-COMMON: Mapping[str, float] = {"window": 10, "by_cost": 0.0, "reprobe": 0.0}
+BASE_SETTINGS: Mapping[str, float] = {"window": 10, "by_cost": 0.0, "reprobe": 0.0}
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ class Recipe:
 
         base = PROGRAMS[name]
         chosen = {kind: str(changes.pop(kind, getattr(base, kind))) for kind in PARTS}
-        settings: dict[str, float] = dict(COMMON)
+        settings: dict[str, float] = dict(BASE_SETTINGS)
         for kind, choice in chosen.items():
             if choice not in PARTS[kind]:
                 raise ProgramError(

@@ -172,7 +172,7 @@ def test_the_task_is_in_the_infos():
 
 
 class Steps(gym.Env):
-    """Episodes of so many steps; 0 for no end."""
+    """Episodes with the given number of steps; 0 for episodes without end."""
 
     observation_space, action_space = gym.spaces.Box(0, 1, (1,)), gym.spaces.Discrete(2)
 

@@ -309,3 +309,6 @@ def test_too_few_slots_for_the_window_are_refused():
     program = Recipe.parse("mr:window=20").build(Curriculum.load("key-corridor"))
     with pytest.raises(ProgramError, match="slots is 10; a window of 20 needs at least 20"):
         program.init(np.zeros((3, 6)), slots=10)
+    stacked = program._replace(window=np.array([4, 20]))
+    with pytest.raises(ProgramError, match="a window of 20 needs at least 20"):
+        stacked.init(np.zeros((3, 6)), slots=10)

@@ -4,7 +4,7 @@ import pytest
 
 from mastery import Curriculum, ProgramError, Recipe
 from mastery.programs.named import PROGRAMS
-from mastery.programs.recipe import COMMON, PARTS, SETTINGS
+from mastery.programs.recipe import BASE_SETTINGS, PARTS, SETTINGS
 
 
 def test_the_named_programs_have_the_papers_defaults():
@@ -64,7 +64,7 @@ def test_any_composition_can_be_built():
 
 
 def test_every_setting_is_described():
-    used = set(COMMON) | {
+    used = set(BASE_SETTINGS) | {
         s for kind in PARTS.values() for part in kind.values() for s in part.settings
     }
     assert used == set(SETTINGS)

@@ -1,4 +1,4 @@
-"""Jobs on Gymnasium environments that have a fault: what a user is told."""
+"""The messages a user gets when a Gymnasium environment of a job is faulty."""
 
 from __future__ import annotations
 
