@@ -78,7 +78,6 @@ def scalars(
         f"{column}/{_OTHER.sub('_', task)}": value
         for column, values in columns.items()
         for task, value in values.items()
-        if value == value  # not NaN
     }
 
 
