@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -29,14 +30,15 @@ from mastery.errors import (
     ProgramError,
     check_whole,
 )
+from mastery.programs.automatic import Findings
 from mastery.programs.check import check_distribution, check_fits, check_state
 from mastery.programs.distribution import allocate, cumulative, draw
 from mastery.programs.evidence import Evidence
-from mastery.programs.explanation import Explanation
+from mastery.programs.explanation import Explanation, FoundOrder
 from mastery.programs.metered import MeteredState, make_meter
 from mastery.programs.own import OwnRecipe, read_program, same_program
 from mastery.programs.program import Factors, Program, ProgramLike, Snapshot
-from mastery.programs.recipe import Recipe
+from mastery.programs.recipe import Recipe, default_program
 from mastery.programs.returns import ReturnsReader, Step
 from mastery.programs.states import complete, leaves, rebuild, tree_map
 
@@ -48,7 +50,8 @@ class Teacher:
         curriculum: The tasks and their order.
         program: A name with optional settings (`"mr"`, `"mr:delta=0.8"`), a `Recipe`, or your own
             object with `init`, `observe` and `distribution` (see `check_program`), also by text:
-            `"package.module:Class"`, `"file.py:Class:sharpness=2"`.
+            `"package.module:Class"`, `"file.py:Class:sharpness=2"`. By default `"mr"` if the
+            curriculum has an order, else `"auto"`, which needs none.
         seed: Seed of the teacher's random numbers, for repeatable runs.
         per_episode: Treat each return as its own time-step, in the given order. By default an
             update is one time-step, and uses the mean of each task's returns.
@@ -69,7 +72,7 @@ class Teacher:
     def __init__(
         self,
         curriculum: Curriculum,
-        program: str | Recipe | OwnRecipe | ProgramLike = "mr",
+        program: str | Recipe | OwnRecipe | ProgramLike | None = None,
         *,
         seed: int | None = None,
         per_episode: bool = False,
@@ -77,6 +80,8 @@ class Teacher:
         if not isinstance(curriculum, Curriculum):
             hint = f"; use Curriculum.load({curriculum!r})" if isinstance(curriculum, str) else ""
             raise MasteryError(f"a teacher needs a Curriculum, not {curriculum!r}{hint}")
+        if program is None:
+            program = default_program(curriculum)
         if isinstance(program, str):
             program = read_program(program)
         if seed is not None:
@@ -204,7 +209,9 @@ class Teacher:
         """Explain why each task has its probability. Print the result, or read its columns."""
         with self._lock:
             factors = self._factors()
-            return Explanation(self.curriculum.names, *(np.array(f) for f in factors))
+            columns = [np.array(f) for f in factors]
+            explanation = Explanation(self.curriculum.names, *columns)  # type: ignore[arg-type]
+            return replace(explanation, found=self._found())
 
     def state_dict(self) -> dict[str, Any]:
         """Return the teacher's full state; `load_state_dict` continues exactly from it."""
@@ -403,6 +410,20 @@ class Teacher:
             return self._meter.factors(self._metered)._replace(
                 attention=unknown, redistributed=unknown, probability=self.distribution
             )
+
+    def _found(self) -> FoundOrder | None:
+        """What `auto` has found about the order; None for other programs."""
+        found = self._state.attention if isinstance(self.program, Program) else None
+        if not isinstance(found, Findings):
+            return None
+        names, task = self.curriculum.names, int(found.task)
+        return FoundOrder(
+            names,
+            np.array(found.learned, np.int64),
+            self.curriculum.edges.astype(np.int64),
+            float(found.trust),
+            None if task < 0 else names[task],
+        )
 
     def _program_text(self) -> str:
         if self.recipe:

@@ -33,6 +33,7 @@ from mastery.drawing.pictures import bar, sparkline
 from mastery.errors import MasteryError, ProgramError, did_you_mean
 from mastery.programs.named import PROGRAMS
 from mastery.programs.own import read_program
+from mastery.programs.recipe import default_program
 from mastery.simulation.order import order_note, true_order, without_order
 from mastery.simulation.page import simulation_page, steps_text
 from mastery.simulation.simulate import Learner, Outcome, simulate
@@ -43,11 +44,12 @@ SPENT_ON = ("mastered", "learnable", "not yet")
 def simulate_command(
     curriculum: CurriculumArgument,
     program: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Programs to try, separated by commas, e.g. [bold]mr[/bold]. " + OWN_PROGRAM
+            help="Programs to try, separated by commas, e.g. [bold]mr[/bold]. " + OWN_PROGRAM,
+            show_default="mr if the curriculum has an order, else auto",
         ),
-    ] = "mr",
+    ] = None,
     against: Annotated[
         str,
         typer.Option(help="Programs to compare it with, separated by commas; or [bold]all[/bold]."),
@@ -94,7 +96,7 @@ def simulate_command(
     if hide_order:
         loaded = without_order(loaded)
     check_place(out)
-    tried = read_programs(program)
+    tried = read_programs(default_program(loaded) if program is None else program)
     if not tried:
         raise MasteryError("there is no program: give one, such as mr")
     others = _all_for(loaded) if against.strip() == "all" else read_programs(against)

@@ -45,11 +45,12 @@ def train_command(
         ),
     ] = None,
     program: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help=f"Programs, separated by commas, e.g. [bold]mr,uniform[/bold]. {OWN_PROGRAM}"
+            help=f"Programs, separated by commas, e.g. [bold]mr,uniform[/bold]. {OWN_PROGRAM}",
+            show_default="mr if the curriculum has an order, else auto",
         ),
-    ] = "mr",
+    ] = None,
     seeds: Annotated[
         int, typer.Option(min=1, help="Runs per program, each with its own seed.")
     ] = 1,
@@ -188,7 +189,7 @@ def train_command(
             )
         job = _job(
             Curriculum.load(curriculum),
-            programs=tuple(split_programs(program)),
+            programs=tuple(split_programs(program)) if program is not None else None,
             seeds=seeds,
             seed=seed,
             frames=frames,

@@ -8,6 +8,7 @@ Modules, in the order data flows:
     evidence       what a time-step tells about each task
     progress       returns → learning progress β
     attention      progress and mastery → attention (equations 1, 2 and 3)
+    automatic      attention without a known order
     graph          the order of the tasks as arrays
     rules          the rules of other papers, one module each
     distribution   attention → probabilities, and drawing from them
@@ -26,6 +27,7 @@ Modules, in the order data flows:
 """
 
 from mastery.programs.functions import (
+    auto,
     boltzmann_window,
     competence,
     exp3s,
@@ -57,6 +59,7 @@ from mastery.programs.rules.functions import (
 __all__ = [
     "adarft",
     "ado",
+    "auto",
     "bidirectional",
     "boltzmann_window",
     "competence",

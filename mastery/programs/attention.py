@@ -40,6 +40,9 @@ class View(NamedTuple):
     progress: Array  # (N,): β_c
     graph: Graph
     uniforms: Array = ()  # (N,) uniforms of this time-step, if the program uses noise
+    mean: Array = ()  # (N,): r̄_c
+    returns: Array = ()  # (N,): about how many returns r̄_c is the mean of
+    minimum: Array = ()  # (N,): m̄_c
 
 
 class TimeStep(NamedTuple):

@@ -10,6 +10,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MOST = 40  # maximum number of rows to print
+_NAMED = 8  # maximum number of names or edges in a line
+
+AGREES, CONTRADICTS, OPEN = "agrees", "contradicts", "open"
+
+
+@dataclass(frozen=True, eq=False)
+class FoundOrder:
+    """What `auto` has found out about the order of the tasks. Print it for a summary."""
+
+    task: tuple[str, ...]
+    learned: NDArray[np.int64]  # the time-step in which each task was learned; 0 if it is not
+    given: NDArray[np.int64]  # (edges, 2): the positions of the tasks of each given edge
+    trust: float  # how much the given order counts, in (0, 1); 1/2 at first
+    block: str | None  # the task of the current block, which matters while nothing succeeds
+
+    @property
+    def order(self) -> list[str]:
+        """The learned tasks, in the order in which they were learned."""
+        known = np.flatnonzero(self.learned)
+        return [self.task[i] for i in known[np.argsort(self.learned[known], kind="stable")]]
+
+    @property
+    def edges(self) -> list[tuple[str, str, str]]:
+        """Each given edge, predecessor and task, with what was seen of it: `"agrees"` if the
+        predecessor was learned first, `"contradicts"` if the task was, `"open"` if neither is
+        learned or only the predecessor is."""
+        return [(self.task[a], self.task[b], self._state(a, b)) for a, b in self.given.tolist()]
+
+    def _state(self, before: int, after: int) -> str:
+        first, then = int(self.learned[before]), int(self.learned[after])
+        if not then:
+            return OPEN
+        return AGREES if 0 < first <= then else CONTRADICTS
+
+    def __str__(self) -> str:
+        order = self.order
+        more = f", … ({len(order)} of {len(self.task)})" if len(order) > _NAMED else ""
+        lines = [f"learned so far: {', '.join(order[:_NAMED]) or 'nothing'}{more}"]
+        if len(self.given):
+            edges = self.edges
+            counts = [sum(state == s for *_, state in edges) for s in (AGREES, CONTRADICTS, OPEN)]
+            lines.append(
+                f"given order: {counts[0]} of {len(edges)} edges agree with that, {counts[1]} "
+                f"contradict it, {counts[2]} are open; trust {self.trust:.2f}"
+            )
+            against = [f"{a} → {b}" for a, b, state in edges if state == CONTRADICTS]
+            if against:
+                dots = ", …" if len(against) > _NAMED else ""
+                lines.append(f"contradicted: {', '.join(against[:_NAMED])}{dots}")
+        if self.block is not None:
+            lines.append(f"while nothing succeeds, all training goes to {self.block}")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +80,15 @@ class Explanation:
     attention: NDArray[np.float64]  # a_c (eq. 1)
     redistributed: NDArray[np.float64]  # a''_c (eq. 2 and 3)
     probability: NDArray[np.float64]  # d_c, the probability of being trained on next
+    found: FoundOrder | None = None  # of the program `auto`: what it has found about the order
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield one dictionary per task."""
-        columns = [getattr(self, f.name) for f in fields(self)]
+        columns = [getattr(self, name) for name in _COLUMNS]
         for row in zip(*columns, strict=True):
             yield {
-                f.name: value if isinstance(value, str) else float(value)
-                for f, value in zip(fields(self), row, strict=True)
+                name: value if isinstance(value, str) else float(value)
+                for name, value in zip(_COLUMNS, row, strict=True)
             }
 
     def __len__(self) -> int:
@@ -46,11 +99,16 @@ class Explanation:
         if len(self) > _MOST:
             shown = np.sort(np.argsort(-self.probability, kind="stable")[:_MOST])
         width = max(4, *(len(self.task[i]) for i in shown))
-        names = [f.name for f in fields(self)][1:]
+        names = _COLUMNS[1:]
         lines = ["task".ljust(width) + "".join(f"{name:>14}" for name in names)]
         for i in shown:
             numbers = "".join(f"{getattr(self, name)[i]:14.4g}" for name in names)
             lines.append(self.task[i].ljust(width) + numbers)
         if len(self) > _MOST:
             lines.append(f"… the {_MOST} most probable of {len(self)} tasks")
+        if self.found is not None:
+            lines.append(str(self.found))
         return "\n".join(lines)
+
+
+_COLUMNS = [f.name for f in fields(Explanation) if f.name != "found"]

@@ -64,6 +64,62 @@ def mr(
     )
 
 
+def auto(
+    *,
+    hint: float = 4.0,
+    block: int = 200,
+    dark: float = 0.1,
+    cheap: float = 2.0,
+    pool: float = 4.0,
+    memory: float = 200.0,
+    fade: float = 100.0,
+    patience: float = 30.0,
+    sigma: float = 3.0,
+    epsilon: float = 0.1,
+    window: int = 10,
+    **common: Unpack[Common],
+) -> Recipe:
+    """Train on what answers to training. Needs no order; takes one as a hint, right or wrong.
+
+    While no task succeeds, it trains on one task at a time, in blocks; `docs/auto.md` has the
+    equations and the measurements.
+
+    Args:
+        hint: How much a given order counts in the choice of a block; 0 ignores it.
+        block: The number of time-steps that a block lasts.
+        dark: The signal below which there are blocks; 0 for none.
+        cheap: How much a low cost (short episodes, few tokens) counts in the choice of a block.
+        pool: The number of returns that the mean signal of all tasks counts for.
+        memory: The number of returns that a task's success rate is the mean of, unless it changes.
+        fade: The number of time-steps in which what was seen of a task is forgotten.
+        patience: The number of time-steps without a rise that halve what a task can still gain.
+        sigma: The number of standard errors that make a change.
+        epsilon: ε, the share of training spread evenly over all tasks.
+        window: K, the number of time-steps that show a change.
+
+    Returns:
+        A recipe.
+
+    Example:
+        >>> mastery.Teacher(curriculum, mastery.programs.auto())
+    """
+    return Recipe.parse(
+        "auto",
+        hint=hint,
+        block=block,
+        dark=dark,
+        cheap=cheap,
+        pool=pool,
+        memory=memory,
+        fade=fade,
+        patience=patience,
+        sigma=sigma,
+        epsilon=epsilon,
+        window=window,
+        **common,
+    )
+
+
 def gprop_linreg(
     *, epsilon: float = 0.1, window: int = 10, exponent: float = 1.0, **common: Unpack[Common]
 ) -> Recipe:

@@ -74,6 +74,7 @@ PROGRAMS = {
     ),
     "odm": Named("linreg", "odm", "prop", "online data mixing: Exp3 on losses"),
     "ado": Named("linreg", "ado", "prop", "adaptive data optimisation: scaling laws"),
+    "auto": Named("linreg", "auto", "gprop", "needs no order; takes one as a hint"),
     "uniform": Named("linreg", "uniform", "prop", "baseline: all tasks equally likely"),
     "target": Named("linreg", "target", "prop", "baseline: tasks without successors"),
     "sequential": Named("linreg", "sequential", "prop", "baseline: level by level"),

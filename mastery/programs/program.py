@@ -19,6 +19,7 @@ import numpy as np
 
 from mastery.errors import ProgramError
 from mastery.programs.attention import Attention, MasteringRate, TimeStep, View, mastering_rate
+from mastery.programs.automatic import Auto
 from mastery.programs.distribution import Amax, Converter, TopK, cumulative, draw
 from mastery.programs.evidence import Evidence
 from mastery.programs.graph import Graph
@@ -169,7 +170,7 @@ class Program(NamedTuple):
         """Whether the program uses noise."""
         return (
             isinstance(self.progress, (Sampling, Naive))
-            or isinstance(self.attention, MoPPS)
+            or isinstance(self.attention, (MoPPS, Auto))
             or isinstance(self.converter, (Amax, TopK))
         )
 
@@ -336,10 +337,11 @@ class Program(NamedTuple):
 
     def view(self, state: ProgramState) -> View:
         """Mastery and learning progress, the inputs of attention."""
-        history, mean, low, high, memory, _ = state.tasks
+        history, mean, low, high, memory, support = state.tasks
         uniforms = state.noise[0] if self.uses_noise else mean
         beta = self.progress.estimate(memory, history, uniforms, self.window)
-        return View(mastering_rate(mean, low, high), beta, self.graph, uniforms)
+        mastery = mastering_rate(mean, low, high)
+        return View(mastery, beta, self.graph, uniforms, mean, support, low)
 
     def mastery(self, state: ProgramState) -> Array:
         """M_c of each task (N,)."""

@@ -16,6 +16,7 @@ import numpy as np
 from mastery.curriculum import Curriculum
 from mastery.errors import ProgramError, did_you_mean
 from mastery.programs.attention import Constant, Exp3S, LearningProgress, MasteringRate, Sequential
+from mastery.programs.automatic import Auto
 from mastery.programs.distribution import Amax, Boltzmann, Prop, TopK
 from mastery.programs.graph import make_graph
 from mastery.programs.named import PROGRAMS
@@ -91,6 +92,15 @@ SETTINGS = {
     "start": Setting("the first time-step that uses ADO's fits", 0, 2**30, whole=True),
     "pass_rate": Setting("the rate of success at which a task is retired", TINY, 1),
     "target": Setting("GRESO's tolerated share of groups that are all right or wrong", 0, 1),
+    "block": Setting("time-steps that a block on one task lasts", 1, 1_000_000, whole=True),
+    "dark": Setting("the signal below which there are blocks on one task; 0 for none", 0, 1),
+    "hint": Setting("how much a given order counts in the choice of a block; 0 ignores it", 0, 100),
+    "cheap": Setting("how much short episodes count in the choice of a block", 0, 10),
+    "pool": Setting("returns that the mean signal of all tasks counts for", 0, 1e6),
+    "memory": Setting("returns that a task's rate is the mean of", 2, 1e9),
+    "fade": Setting("time-steps in which what was seen of a task is forgotten", 2, 1e9),
+    "patience": Setting("time-steps without a rise that halve what a task can still gain", 1, 1e9),
+    "sigma": Setting("standard errors that make a change", 0, 1e9),
     "by_cost": Setting("0 shares episodes, 1 shares their cost: frames, tokens, seconds", 0, 1),
     "reprobe": Setting("the share of training spread evenly over all tasks at the end", 0, 1),
 }
@@ -198,6 +208,21 @@ PARTS: dict[str, dict[str, Part]] = {
         ),
         "mopps": Part(
             lambda c, **s: MoPPS(**s), {"decay": 0.5}, "x (1 − x) of a sampled success rate x"
+        ),
+        "auto": Part(
+            lambda c, **s: Auto(**s, minimum=c.minimum, maximum=c.maximum),
+            {
+                "block": 200,
+                "dark": 0.1,
+                "hint": 4.0,
+                "cheap": 2.0,
+                "pool": 4.0,
+                "memory": 200.0,
+                "fade": 100.0,
+                "patience": 30.0,
+                "sigma": 3.0,
+            },
+            "what answers to training; blocks while nothing does",
         ),
         "odm": Part(lambda c: ODM(), {}, "Exp3, with the loss as reward"),
         "ado": Part(lambda c, **s: ADO(**s), {"start": 100}, "how fast a fitted loss falls"),
@@ -350,8 +375,7 @@ class Recipe:
         return (
             f"the program {self.name!r} follows the order of the tasks, and the curriculum "
             f"{curriculum.name!r} has none, so every task counts as learnable from the start; give "
-            "tasks `after`, or choose a program that needs no order, such as 'learnability' or "
-            "'gprop-linreg:window=50'"
+            "tasks `after`, or choose 'auto', which needs none"
         )
 
     def __str__(self) -> str:
@@ -371,3 +395,8 @@ class Recipe:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+
+def default_program(curriculum: Curriculum) -> str:
+    """The program for a curriculum if none is given: `mr` follows an order, `auto` needs none."""
+    return "mr" if len(curriculum.edges) else "auto"

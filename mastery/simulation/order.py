@@ -3,6 +3,8 @@
     given           the curriculum's edges
     none            no prerequisites
     reversed        every edge of the curriculum the other way round
+    half:SEED       half of the curriculum's edges, drawn at random, the other way round
+    one:SEED        one edge of the curriculum, drawn at random, the other way round
     shuffled:SEED   the curriculum's edges with the tasks permuted at random
     hidden:SEED     prerequisites drawn at random; the curriculum's edges play no part
     a curriculum    the edges of another curriculum with the same tasks: a Curriculum, the path of a
@@ -26,7 +28,7 @@ from mastery.errors import MasteryError, did_you_mean
 
 Order = str | Path | Curriculum
 
-_WORD = re.compile(r"(given|none|reversed)|(shuffled|hidden)(?::(\d{1,18}))?")
+_WORD = re.compile(r"(given|none|reversed)|(half|one|shuffled|hidden)(?::(\d{1,18}))?")
 
 
 def check_order(order: Order) -> None:
@@ -38,13 +40,19 @@ def check_order(order: Order) -> None:
     )
     if not known:
         raise MasteryError(
-            f"the learner's order is {order!r}; choose from given, none, reversed, shuffled:SEED, "
-            "hidden:SEED, or give a curriculum: a .toml or .json file, or a name"
+            f"the learner's order is {order!r}; choose from given, none, reversed, half:SEED, "
+            "one:SEED, shuffled:SEED, hidden:SEED, or give a curriculum: a .toml or .json file, "
+            "or a name"
         )
 
 
 def true_order(order: Order, curriculum: Curriculum) -> Curriculum:
     """The curriculum's tasks with the edges that the learner needs.
+
+    `half` (rounded up) and `one` turn edges round, one after another: b → a replaces a → b, so
+    every turned edge contradicts the curriculum, and the number of edges stays the same. Each edge
+    is drawn from those that are not turned yet and that can be turned without making a cycle, all
+    equally likely. There is always one, so both work on every curriculum that has edges.
 
     `shuffled` draws a permutation π of the tasks, every one equally likely; each edge a → b of the
     curriculum becomes π(a) → π(b). The result may by chance equal the given order.
@@ -73,7 +81,7 @@ def true_order(order: Order, curriculum: Curriculum) -> Curriculum:
     if word is None:
         return _of_curriculum(order, curriculum)
     kind, seed = word[1] or word[2], int(word[3] or 0)
-    if kind in ("reversed", "shuffled") and not len(curriculum.edges):
+    if kind in ("reversed", "half", "one", "shuffled") and not len(curriculum.edges):
         raise MasteryError(
             f"the learner's order is {kind!r}, and {curriculum.name!r} has no edges; "
             "hidden:SEED draws prerequisites at random"
@@ -84,6 +92,8 @@ def true_order(order: Order, curriculum: Curriculum) -> Curriculum:
         edges = []
     elif kind == "reversed":
         edges = [[after, before] for before, after in edges]
+    elif kind in ("half", "one"):
+        edges = _turned(edges, math.ceil(len(edges) / 2) if kind == "half" else 1, random)
     elif kind == "shuffled":
         edges = random.permutation(len(curriculum))[curriculum.edges].tolist()
     elif kind == "hidden":
@@ -132,6 +142,45 @@ def _of_curriculum(order: Order, curriculum: Curriculum) -> Curriculum:
             )
     at = np.array([curriculum.positions[task] for task in other.names])
     return _with_edges(curriculum, at[other.edges].tolist(), name)
+
+
+def _turned(edges: list[list[int]], number: int, random: np.random.Generator) -> list[list[int]]:
+    """Turn `number` edges round without making a cycle; see `true_order`.
+
+    `next` always finds an edge: an edge a → b cannot be turned if there is another path from a to
+    b. If that held for all edges that are left, the longest of these paths would consist of turned
+    edges only. Then the given edges would have a path from b to a, and a cycle with a → b.
+    """
+    edges = list(edges)
+    successors: dict[int, set[int]] = {}
+    for before, after in edges:
+        successors.setdefault(before, set()).add(after)
+    left = list(range(len(edges)))  # the edges that have not been turned
+    for _ in range(number):
+        at = next(
+            int(i)
+            for i in random.permutation(len(left))
+            if not _other_path(successors, *edges[left[i]])
+        )
+        turned = left.pop(at)
+        before, after = edges[turned]
+        edges[turned] = [after, before]
+        successors[before].remove(after)
+        successors.setdefault(after, set()).add(before)
+    return edges
+
+
+def _other_path(successors: dict[int, set[int]], start: int, end: int) -> bool:
+    """Whether there is a path from start to end besides the edge between them."""
+    reached = successors[start] - {end}
+    waiting = list(reached)
+    while waiting:
+        following = successors.get(waiting.pop(), set()) - reached
+        if end in following:
+            return True
+        reached |= following
+        waiting += following
+    return False
 
 
 def _hidden(n: int, random: np.random.Generator) -> list[list[int]]:

@@ -16,6 +16,7 @@ from mastery.learners.ppo import PPO
 from mastery.learners.settings import LearnerKind
 from mastery.minigrid.tasks import NAMES, task_id
 from mastery.programs.own import OwnRecipe, read_program
+from mastery.programs.recipe import default_program
 from mastery.rundir.database import open_database, read_description, reading
 
 # by the kind of environments
@@ -45,7 +46,8 @@ class Job:
     Args:
         curriculum: The tasks and their order.
         programs: Programs, each a name with optional settings: `"mr"`, `"mr:delta=0.8"`; or your
-            own: `"package.module:Class"`, `"file.py:Class:sharpness=2"`.
+            own: `"package.module:Class"`, `"file.py:Class:sharpness=2"`. By default `"mr"` if the
+            curriculum has an order, else `"auto"`.
         seeds: Number of seeds.
         seed: The first seed; the others follow it.
         frames: Frames (examples in addition) per run, rounded up to whole chunks.
@@ -70,7 +72,7 @@ class Job:
     """
 
     curriculum: Curriculum
-    programs: tuple[str, ...] = ("mr",)
+    programs: tuple[str, ...] = None  # type: ignore[assignment]  # set below
     seeds: int = 1
     seed: int = 0
     frames: int = 2_000_000
@@ -98,6 +100,8 @@ class Job:
         if self.seed + self.seeds > 2**32:
             last = "" if self.seeds == 1 else f" and seeds is {self.seeds:,}"
             raise MasteryError(f"seed is {self.seed:,}{last}; seeds go up to {2**32 - 1:,}")
+        if self.programs is None:
+            object.__setattr__(self, "programs", (default_program(self.curriculum),))
         if not self.programs:
             raise MasteryError("there is no program: give one, such as mr")
         recipes = [str(read_program(program)) for program in self.programs]

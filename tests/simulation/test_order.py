@@ -1,17 +1,20 @@
 """The order that the learner needs may differ from the one that the programs see."""
 
 import json
+import runpy
 from collections import Counter
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 from command import mastery
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mastery import Curriculum, MasteryError, Task
-from mastery.simulation.order import order_note, true_order, without_order
+from mastery.curriculum import shipped
+from mastery.simulation.order import _turned, order_note, true_order, without_order
 from mastery.simulation.page import simulation_page
 from mastery.simulation.simulate import Learner, _efforts, _world, simulate
 
@@ -100,6 +103,81 @@ def test_every_shuffle_is_equally_likely():
     assert edges(true_order("shuffled", CHAIN)) == edges(true_order("shuffled:0", CHAIN))
 
 
+def drawn_orders(order, curriculum, seeds):
+    """How often each order comes up, as text: `ba bc` has the edges b → a and b → c."""
+    return Counter(
+        " ".join(sorted(a + b for a, b in edges(true_order(f"{order}:{seed}", curriculum))))
+        for seed in range(seeds)
+    )
+
+
+def test_one_edge_is_turned_by_hand():
+    # a → b → c: either edge can be turned
+    counts = drawn_orders("one", CHAIN, 400)
+    assert set(counts) == {"ba bc", "ab cb"}
+    # 200 each on average; the standard deviation is √(400 · 1/2 · 1/2) = 10
+    assert all(abs(count - 200) < 5 * 10 for count in counts.values())
+    # half of two edges is one
+    assert set(drawn_orders("half", CHAIN, 20)) == set(counts)
+    assert edges(true_order("one", CHAIN)) == edges(true_order("one:0", CHAIN))
+    assert true_order("half", CHAIN).name == "half:0"
+
+
+def test_an_edge_that_would_close_a_cycle_is_not_turned():
+    """In a → b → c with a → c, the edge c → a would close a cycle until another edge is turned."""
+    triangle = Curriculum([Task("a"), Task("b", after=("a",)), Task("c", after=("a", "b"))])
+    assert set(drawn_orders("one", triangle, 40)) == {"ac ba bc", "ab ac cb"}
+    # two of three: after b → a the next can only be c → a (b → a → c blocks c → b); after c → b
+    # it can only be c → a as well (a → c → b blocks b → a)
+    assert set(drawn_orders("half", triangle, 40)) == {"ba bc ca", "ab ca cb"}
+
+
+def test_half_of_a_single_edge_is_that_edge():
+    pair = Curriculum([Task("a"), Task("b", after=("a",))])
+    for order in ("half:1", "one:1", "reversed"):
+        assert edges(true_order(order, pair)) == {("b", "a")}
+
+
+def check_turned(curriculum, order, number):
+    """`number` edges are turned, the others are unchanged, and there is no cycle."""
+    wrong = true_order(order, curriculum)
+    assert set(wrong.names) == set(curriculum.names)
+    assert nx.is_directed_acyclic_graph(graph(wrong))
+    lost, new = edges(curriculum) - edges(wrong), edges(wrong) - edges(curriculum)
+    assert len(lost) == number
+    assert new == {(after, before) for before, after in lost}
+    assert edges(true_order(order, curriculum)) == edges(wrong)
+
+
+@pytest.mark.parametrize("name", [name for name in shipped() if len(Curriculum.load(name).edges)])
+def test_edges_of_the_shipped_curricula_are_turned(name):
+    curriculum = Curriculum.load(name)
+    for seed in range(5):
+        check_turned(curriculum, f"one:{seed}", 1)
+        check_turned(curriculum, f"half:{seed}", -(-len(curriculum.edges) // 2))  # rounded up
+
+
+@st.composite
+def orders(draw):
+    """A curriculum with any edges from earlier to later tasks; at least one."""
+    n = draw(st.integers(2, 9))
+    pairs = [(i, j) for j in range(n) for i in range(j)]
+    chosen = draw(st.sets(st.sampled_from(pairs), min_size=1))
+    return Curriculum(
+        Task(f"t{j}", after=tuple(f"t{i}" for i in range(j) if (i, j) in chosen)) for j in range(n)
+    )
+
+
+@given(orders(), st.integers(0, 10**6))
+def test_turned_edges(curriculum, seed):
+    check_turned(curriculum, f"one:{seed}", 1)
+    check_turned(curriculum, f"half:{seed}", -(-len(curriculum.edges) // 2))
+    # any number can be turned, up to all of them
+    given_edges = curriculum.edges.tolist()
+    every = _turned(given_edges, len(given_edges), np.random.default_rng(seed))
+    assert every == [[after, before] for before, after in given_edges]
+
+
 @given(st.integers(1, 40), st.integers(0, 10**6))
 def test_hidden_prerequisites(n, seed):
     tasks = Curriculum(Task(f"t{i}") for i in range(n))
@@ -179,7 +257,9 @@ def test_a_program_that_knows_no_order():
     assert told.spent[2] < 0.05 < 0.2 < untold.spent[2]
 
 
-@pytest.mark.parametrize("order", ["", "shufled", "shuffled:", "shuffled:-1", "given:1", 3, None])
+@pytest.mark.parametrize(
+    "order", ["", "half:x", "one:", "shufled", "shuffled:-1", "given:1", 3, None]
+)
 def test_an_unknown_order(order):
     with pytest.raises(MasteryError, match=r"order is .*; choose from given, none, reversed"):
         Learner(order=order)
@@ -203,7 +283,7 @@ def test_orders_that_do_not_fit(order, message):
 
 
 def test_where_there_are_no_edges_none_can_be_rearranged():
-    for order in ("reversed", "shuffled:2"):
+    for order in ("reversed", "half", "one:1", "shuffled:2"):
         with pytest.raises(MasteryError, match="has no edges; hidden:SEED draws"):
             simulate(without_order(CHAIN), ["mr"], learner=Learner(order=order))
 
@@ -265,3 +345,24 @@ def test_the_command_line_explains_a_wrong_order(tmp_path):
         assert message in error
         assert error.startswith("mastery: ")
         assert error.count("\n") == 1
+
+
+@given(st.sampled_from([3, 20, 200]), st.sampled_from([0.02, 0.1, 0.5]), st.integers(0, 99))
+@settings(max_examples=20)
+def test_hidden_orders_of_the_benchmark(n, share, seed):
+    benchmark = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "orders.py"))
+    hidden, seen = benchmark["hidden"], benchmark["seen"]
+    first = max(round(share * n), 1)
+    for shape, roots in (("chain", first), ("layers", first), ("independent", n)):
+        true = hidden(shape, n, share, seed)
+        drawn = graph(true)
+        assert true == hidden(shape, n, share, seed)
+        assert sum(degree == 0 for _, degree in drawn.in_degree()) == roots
+        most = {"chain": 1, "layers": 3, "independent": 0}[shape]
+        assert max(degree for _, degree in drawn.in_degree()) <= most
+        deep = {"chain": -(-n // roots) - 1, "layers": round(n ** (1 / 3)), "independent": 0}
+        assert nx.dag_longest_path_length(drawn) == deep[shape]
+        # without the order, neither names nor positions say anything about it
+        unordered = seen("none", true)
+        assert unordered.names == tuple(f"task-{i:04d}" for i in range(n))
+        assert edges(seen("reversed", true) if roots < n else true) == set(drawn.reverse().edges)

@@ -1,15 +1,17 @@
 // The curriculum: tasks in topological layers, coloured by mastery, sized by their share of
-// training; edges as wide as what is passed on along them.
+// training; edges as wide as what is passed on along them. And what was found about their order:
+// each task's place, and the given edges by whether they agree.
 
 import { toggleTask } from './actions.js';
 import { masteryColour, theme } from './colours.js';
 import { tipFor } from './controls.js';
 import { $, make } from './elements.js';
 import { orderOf } from './equations.js';
+import { badge, drawLegend } from './legend.js';
 import {
-  curriculum, currentPoint, factorsAt, focus, mean, meanAt, page, unit,
+  curriculum, currentPoint, factorsAt, focus, mean, meanAt, orderFound, page, unit,
 } from './model.js';
-import { count, digits, percent, short, significant } from './text.js';
+import { count, digits, ordinal, percent, short, significant } from './text.js';
 
 const NAMED = 60;  // tasks that can still have a name in the picture
 const LATELY = 3;  // points over which the share of training is averaged
@@ -18,6 +20,7 @@ export const graph = {
   key: '',  // for what it was built
   order: null, nodes: [], edges: [],
   now: null,  // by what it is: the numbers of each task, or each edge, at this time
+  found: null,  // what was found about the order by this time
   turned: false,  // the layers go from the top down, not from left to right
   size: [4, 30],  // the smallest and the largest radius
 };
@@ -29,15 +32,16 @@ export function drawGraph() {
     graph.key = key;
     graph.order = orderOf(given);
     buildGraph(holder, given);
-    drawLegend();
   }
   updateGraph();
+  drawLegend(focus(), given, given.tasks.length <= NAMED);
 }
 
 function buildGraph(holder, given) {
   const n = given.tasks.length, named = n <= NAMED;
+  const places = placesIn(given, holder.clientWidth, named);
   const { turned, largest, wide, high, place, room } = (
-    graphLayout(given, holder.clientWidth, named));
+    graphLayout(places, holder.clientWidth, named));
   const root = make('svg:svg', {
     class: named ? null : 'crowd', viewBox: `0 0 ${wide} ${high}`, width: wide, height: high,
     role: 'group', 'aria-label': `The order of ${given.name}, ${count(n, 'task')}`,
@@ -45,23 +49,33 @@ function buildGraph(holder, given) {
   graph.turned = turned;
   graph.size = named ? [largest * 0.3, largest] : [4, largest];
   graph.edges = given.edges.map(([a, b]) => {
-    const levels = given.places[b][0] - given.places[a][0];
-    const d = edgePath(place(given.places[a]), place(given.places[b]), levels, turned, largest);
+    const levels = places[b][0] - places[a][0];
+    const d = edgePath(place(places[a]), place(places[b]), levels, turned, largest);
     return ['edge', 'edge back', 'edge on'].map((kind) => make('svg:path', { class: kind, d }));
   });
   graph.nodes = given.tasks.map((name, task) => {
     const label = name.length > room ? `${name.slice(0, room - 1)}…` : name;
-    return makeNode(task, place(given.places[task]), named ? label : null);
+    return makeNode(task, place(places[task]), named ? label : null);
   });
   root.append(...graph.edges.flat(), ...graph.nodes);
   holder.replaceChildren(root);
 }
 
+const leastWidth = (named) => (named ? 104 : 34);  // of a level
+
+// The level and row of each task. Without an order all have one level: they fill rows instead.
+function placesIn({ edges, places, tasks }, width, named) {
+  if (edges.length) return places;
+  const most = Math.max(Math.floor(width / leastWidth(named)), 1), n = tasks.length;
+  const columns = Math.ceil(n / Math.ceil(n / most));
+  return tasks.map((_, task) => [task % columns, Math.floor(task / columns)]);
+}
+
 // Where everything is: from left to right, or from the top down if it is too narrow for that.
-function graphLayout(given, width, named) {
-  const levels = 1 + Math.max(...given.places.map(([level]) => level));
-  const rows = 1 + Math.max(...given.places.map(([, row]) => row));
-  const least = named ? 104 : 34;
+function graphLayout(places, width, named) {
+  const levels = 1 + Math.max(...places.map(([level]) => level));
+  const rows = 1 + Math.max(...places.map(([, row]) => row));
+  const least = leastWidth(named);
   const turned = width / levels < least && rows * least <= width;
   const dx = turned ? width / Math.ceil(rows) : Math.max(width / levels, least);
   const largest = named ? Math.min(44, dx * 0.34) : 11;
@@ -87,6 +101,7 @@ function makeNode(task, [x, y], name) {
   const inside = name === null ? [] : [
     make('svg:text', { class: 'inside', 'text-anchor': 'middle', dy: '0.36em' }),
     make('svg:text', { class: 'name', 'text-anchor': 'middle' }, name),
+    make('svg:g', { class: 'badge' }, ...badge('')),
   ];
   const node = make('svg:g', {
     class: 'node', tabindex: 0, role: 'button', transform: `translate(${x} ${y})`,
@@ -111,6 +126,7 @@ function edgePath([x0, y0], [x1, y1], levels, turned, radius) {
 function updateGraph() {
   const s = focus();
   graph.now = numbersNow(s, currentPoint());
+  graph.found = orderFound(s, currentPoint());
   const many = graph.nodes.length > NAMED;
   const whole = many ? Math.max(...graph.now.share, 1e-9) : 1;  // of the largest
   graph.nodes.forEach((node, task) => updateNode(node, task, whole));
@@ -137,7 +153,8 @@ function updateNode(node, task, whole) {
   const mastery = graph.now.mastery[task], share = graph.now.share[task];
   const [least, largest] = graph.size, [fill, ink] = masteryColour(mastery);
   const r = least + (largest - least) * Math.sqrt(share / whole);
-  const [ring, disc, inside, name] = node.children;
+  const place = graph.found.places[task];
+  const [ring, disc, inside, name, found] = node.children;
   ring.setAttribute('r', r + 5);
   disc.style.setProperty('r', `${r}px`);
   disc.style.fill = fill;
@@ -145,17 +162,22 @@ function updateNode(node, task, whole) {
     inside.textContent = r > 15 ? percent(mastery) : '';
     inside.style.fill = ink;
     name.style.transform = `translateY(${r + 18}px)`;
+    const aside = r * Math.SQRT1_2 + 5;
+    found.style.transform = `translate(${aside}px, ${-aside}px)`;
+    found.style.display = place === null ? 'none' : '';
+    found.lastChild.textContent = place ?? '';
   }
   node.classList.toggle('chosen', page.task === task);
   node.setAttribute('aria-pressed', page.task === task ? 'true' : 'false');
   node.setAttribute('aria-label', `${curriculum().tasks[task]}: mastery ${percent(mastery)}, `
-    + `${percent(share)} of training`);
+    + `${percent(share)} of training${place === null ? '' : `, learned ${ordinal(place)}`}`);
 }
 
 function updateEdges() {
   const { now } = graph;
   const total = now.redistributed.includes(null) ? 0 : now.redistributed.reduce((a, b) => a + b, 0);
-  graph.edges.forEach(([, back, on], e) => {
+  graph.edges.forEach(([given, back, on], e) => {
+    given.setAttribute('class', `edge ${graph.found.edges[e]}`);
     for (const [line, flow, side] of [[back, now.back[e], -1], [on, now.on[e], 1]]) {
       const wide = total > 0 && flow !== null ? Math.min(100 * flow / total, 12) : 0;
       const aside = side * (wide / 2 + 0.8);
@@ -192,11 +214,15 @@ function taskTip(task) {
 function tipRows(s, task) {
   const formula = s.program.attention === 'mastering-rate', { settings } = s.program;
   const now = Object.fromEntries(Object.entries(graph.now).map(([name, x]) => [name, x[task]]));
+  const place = graph.found.places[task], learned = s.curves.frames[graph.found.learned[task]];
   const rows = [
     ['mastery M', digits(now.mastery, 3), support(s, now.episodes)],
     ['learnability M_Anc', digits(now.learnability, 3), 'the least among its ancestors'],
     ['successors M_Succ', digits(now.successors, 3), 'the least among its successors'],
   ];
+  if (place !== null) {
+    rows.push(['learned', ordinal(place), `at ${short(learned)} ${unit()}`]);
+  }
   if (now.progress !== null) {
     rows.push(['progress β', significant(now.progress), `|β̂| = ${digits(now.betaHat)}`]);
   }
@@ -216,20 +242,4 @@ function tipRows(s, task) {
   rows.push([before, percent(now.probability), 'the mean over this point']);
   rows.push(['share of training', percent(now.share)]);
   return rows;
-}
-
-function drawLegend() {
-  const steps = Array.from({ length: 11 }, (_, i) => make('svg:rect', {
-    x: i * 12, width: 12.5, height: 10, fill: masteryColour(i / 10)[0],
-  }));
-  const circles = [[0.05, 5], [0.3, 20], [1, 43]].map(([share, cx]) => make('svg:circle', {
-    cx, cy: 12, r: 12 * (0.3 + 0.7 * Math.sqrt(share)) * 0.9, class: 'size',
-  }));
-  const bar = make('svg:svg', { width: 132, height: 10, class: 'bar' }, ...steps);
-  $('legend').replaceChildren(
-    make('span', {}, 'mastery 0 ', bar, ' 1'),
-    make('span', {}, make('svg:svg', { width: 58, height: 24 }, ...circles), 'share of training'),
-    make('span', {}, make('i', { class: 'line back' }), 'passed back to what comes before (eq. 2)'),
-    make('span', {}, make('i', { class: 'line on' }), 'passed on to what comes next (eq. 3)'),
-  );
 }

@@ -5,6 +5,8 @@ import { factors, learnability, meanFactors } from './equations.js';
 
 export const KINDS = ['mastered', 'learnable', 'not yet learnable'];
 export const LEARNABLE = 0.5;  // the mastery of all ancestors from which a task is learnable
+export const LEARNED = 0.6;  // the mastery from which a task is learned
+const FORGOTTEN = 0.3;  // and below which one that was learned is forgotten
 export const SMOOTH = 5;  // points over which returns in training are averaged
 const MOST_SERIES = 8;  // that are shown at first
 const DASHES = ['solid', 'dash', 'dot', 'dashdot'];
@@ -209,6 +211,69 @@ export function kindsOf(s, order) {
   }
   return found;
 }
+
+// What was found about the order, up to a point:
+//
+// - A task is *learned* at the first point where its mastery, the mean over runs, is at least
+//   LEARNED. It is forgotten when that falls below FORGOTTEN, and can then be learned again.
+// - Its *place* is one more than the number of tasks that were learned before it.
+// - A given edge a → b is *open* until b is learned. It *agrees* if a was learned by then (before
+//   b, or at the same point), and *contradicts* if not. If a is forgotten later, that is no sign of
+//   a wrong order, and changes nothing.
+export function orderFound(s, point) {
+  return orderAt(learnedSpans(s), curriculum().edges, point);
+}
+
+// By task: the point at which it was learned, its place, and the point at which it was forgotten,
+// each null if there is none. And the state of each edge.
+export function orderAt(spans, edges, point) {
+  const learnedAt = (task, at) => (
+    spans[task].find(([from, to]) => from <= at && at < to)?.[0] ?? null);
+  const learned = spans.map((_, task) => learnedAt(task, point));
+  const before = (at) => learned.filter((other) => other !== null && other < at).length;
+  return {
+    learned,
+    places: learned.map((at) => (at === null ? null : before(at) + 1)),
+    forgotten: spans.map((own, task) => (
+      learned[task] === null ? own.findLast(([, to]) => to <= point)?.[1] ?? null : null)),
+    edges: edges.map(([a, b]) => {
+      if (learned[b] === null) return 'open';
+      return learnedAt(a, learned[b]) === null ? 'contradicts' : 'agrees';
+    }),
+  };
+}
+
+const spansKept = { curves: null, runs: '', spans: [] };  // of the series that was last asked for
+
+// By task: from which point, and up to which, it is learned; each time that it is.
+function learnedSpans(s) {
+  const { curves } = s, runs = s.runs.join();
+  if (spansKept.curves !== curves || spansKept.runs !== runs) {
+    const meanOf = (task) => curves.frames.map((_, i) => (
+      knownMean(s.runs.map((run) => curves.mastery[run][task][i]))));
+    const spans = curriculum().tasks.map((_, task) => spansOf(meanOf(task)));
+    Object.assign(spansKept, { curves, runs, spans });
+  }
+  return spansKept.spans;
+}
+
+// The same of one task, from its mastery at each point; one that is missing changes nothing.
+export function spansOf(mastery) {
+  const spans = [];
+  let learned = false;
+  mastery.forEach((m, point) => {
+    if (m === null) return;
+    if (!learned && m >= LEARNED) spans.push([point, Infinity]);
+    else if (learned && m < FORGOTTEN) spans.at(-1)[1] = point;
+    else return;
+    learned = !learned;
+  });
+  return spans;
+}
+
+// The mean, or null if one is missing.
+const knownMean = (values) => (
+  values.some((x) => x === null || Number.isNaN(x)) ? null : mean(values));
 
 // How long each point is, as a share of all.
 export function weights(frames) {

@@ -15,6 +15,12 @@ export const digits = (x, n = 2) => (missing(x) || Number.isNaN(x) ? '–' : x.t
 export const percent = (x) => (missing(x) ? '–' : `${Math.round(100 * x)} %`);
 export const count = (n, of) => `${n.toLocaleString('en')} ${of}${n === 1 ? '' : 's'}`;
 
+// 1st, 2nd, 3rd, 4th; 11th, 12th, 13th; 21st
+export function ordinal(n) {
+  const teen = n % 100 > 10 && n % 100 < 14;
+  return `${n}${(!teen && ['th', 'st', 'nd', 'rd'][n % 10]) || 'th'}`;
+}
+
 export function significant(x) {
   if (x === null) return '–';
   return x === 0 ? '0' : Number(x.toPrecision(3)).toString();

@@ -5,6 +5,7 @@ import { toggleTask } from './actions.js';
 import { lineColour, theme } from './colours.js';
 import { plainButton } from './controls.js';
 import { $, make } from './elements.js';
+import { orderSentence, taskSentence } from './found.js';
 import { graph } from './graph.js';
 import { curriculum, currentPoint, focus, page, unit } from './model.js';
 import { digits, percent, short, significant } from './text.js';
@@ -30,7 +31,7 @@ const COLUMNS = {
   ],
   other: [
     ['mastery', 'mastery', 'M', true],
-    ['learnability', 'learnability', 'M_Anc', true],
+    ['learnability', 'given ancestors', 'M_Anc, the least', true],
     ['probability', 'probability', '', true],
   ],
 };
@@ -43,14 +44,27 @@ export function drawWhy() {
   const key = `${page.group} ${s.key} ${tasks.join()} ${theme()}`;
   if (why.key !== key) {
     why.key = key;
-    buildWhy(s, COLUMNS[kind], tasks);
+    buildWhy(s, columnsOf(kind), tasks);
   }
   for (const cells of why.cells) updateBars(cells, tasks);
   $('why-bars').querySelectorAll('tbody tr').forEach((row, i) => {
     row.classList.toggle('chosen', tasks[i] === page.task);
   });
   $('why-text').textContent = whyText(s, kind, tasks.length < curriculum().tasks.length);
+  $('why-order').textContent = orderText(s);
   drawTask();
+}
+
+// Without an order there are no ancestors.
+function columnsOf(kind) {
+  const { edges } = curriculum();
+  return COLUMNS[kind].filter(([name]) => name !== 'learnability' || edges.length);
+}
+
+function orderText(s) {
+  const whole = orderSentence(graph.found);
+  if (page.task === null) return whole;
+  return `${taskSentence(page.task, graph.found, s.curves.frames)} ${whole}`;
 }
 
 // All, or the most probable ones.
@@ -95,6 +109,7 @@ function whyText(s, kind, some) {
   const { power, delta, gamma_pred: toBefore, gamma_succ: toAfter } = s.program.settings;
   const start = `After ${short(s.curves.frames[currentPoint()])} ${unit()}, ${s.name}: `;
   const few = some ? ` The ${MOST_BARS} most probable tasks.` : '';
+  if (s.program.attention === 'auto') return start + autoText(s.program.settings) + few;
   if (kind === 'other') {
     return `${start}this program does not look at progress or order as equation 1 does.${few}`;
   }
@@ -106,6 +121,15 @@ function whyText(s, kind, some) {
   return `${start}attention is the product of three factors (p = ${power}, δ = ${delta}); of it `
     + `${percent(toBefore)} goes to predecessors and ${percent(toAfter)} to successors.`
     + `${unknown}${few}`;
+}
+
+function autoText({ dark, hint }) {
+  const blocks = dark > 0
+    ? '; while nothing succeeds, it trains on one task at a time, in blocks' : '';
+  const hinted = hint > 0 ? ' and takes the given one as a hint' : ' and ignores the given one';
+  const given = curriculum().edges.length ? hinted : '';
+  return `this program needs no order${given}. It trains on what answers to training${blocks}. It `
+    + 'does not use equation 1, and its own estimate of mastery can differ from M.';
 }
 
 const shownClip = { key: '' };  // of what a clip is shown, or offered

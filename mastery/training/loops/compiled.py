@@ -44,6 +44,7 @@ class Learned(NamedTuple):
     squares: Array  # the sum of their squares
     frames: Array
     solved: Array | None = None  # (): see `Metrics`
+    cost: Array | None = None  # what the returns cost; by default the frames
 
 
 class Student(NamedTuple):
@@ -126,7 +127,8 @@ def pieces(student: Student, slots: int) -> Pieces:
     def teach(teacher: Teaching, learned: Learned, program: Switch) -> tuple[Teaching, Metrics]:
         episodes, returns, squares, frames = (x[tasks] for x in learned[:4])
         key, for_noise = jax.random.split(teacher.key)
-        evidence = Evidence.from_sums(episodes, returns, squares, frames.astype(returns.dtype))
+        cost = (frames if learned.cost is None else learned.cost[tasks]).astype(returns.dtype)
+        evidence = Evidence.from_sums(episodes, returns, squares, cost)
         noise = uniform(for_noise, shape)
         state, following = teaching_step(program, teacher.state, evidence, noise)
         metrics = Metrics(

@@ -1,0 +1,215 @@
+"""Auto: teach without a known order, and without harm from a wrong one. Ours; see docs/auto.md."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mastery.programs.attention import TimeStep, View
+
+Array = Any  # a NumPy or a JAX array
+
+LEARNED, FORGOTTEN = 0.6, 0.3  # mastery from which a task counts as learned, and below as forgotten
+_MASTERED = 0.9  # mastery that ends a block
+_FIRST = 10  # time-steps before the first block
+_MOST = 2000  # returns in a block
+_DOUBT = 40.0  # failures that are added before a success counts as a sign of life
+_LUCK = 0.01  # the success rate that those have in the choice of a block
+_ROSE = 0.02  # how far a rate must exceed its best to have risen
+_ALIVE = 0.1  # the rate above which a task that does not rise is expected to have reached its best
+_REST = 0.01  # what a mastered task can still gain, so that it is never quite without signal
+_KEPT = 0.99  # how much of the costs is remembered at each time-step
+_FEW = 1e-6  # fewer returns are none, and a lower rate is rounding
+_TINY = 1e-9
+
+
+class Findings(NamedTuple):
+    """What `auto` remembers and has found out."""
+
+    total: Array  # (N,): the sum of recent returns
+    returns: Array  # (N,): about how many there are
+    best: Array  # (N,): the highest mean so far
+    still: Array  # (N,): time-steps with the task since its mean last rose
+    risen: Array  # (N,): time-steps with the task before that
+    spent: Array  # (N,): the cost of recent time-steps
+    made: Array  # (N,): the number of their returns
+    tried: Array  # (N,): blocks that did not lead to mastery
+    learned: Array  # (N,): the time-step in which the task was learned; 0 if it is not
+    task: Array  # () int32: the task of the current block; -1 before the first
+    steps: Array  # (): time-steps in this block
+    length: Array  # (): returns in this block
+    agree: Array  # (): tasks that were learned after all their ancestors
+    against: Array  # (): tasks that were learned before one of them
+
+    @property
+    def trust(self) -> Array:
+        """How much the given order is believed, in (0, 1); 1/2 before anything is learned."""
+        return (self.agree + 1) / (self.agree + self.against + 2)
+
+
+class Auto(NamedTuple):
+    """Attention to what answers to training; while nothing does, blocks on one task at a time.
+
+    A task's rate x is the mean of its last returns between its bounds; it may exceed 1. Its mastery
+    is relative to the best it has reached, and the longer it has not risen, the less it is expected
+    to gain:
+
+        M = x / (x + g),   g = (max(1, best x) − x) · 2^(−still / (patience + risen / 2)) + 0.01 x
+
+    (without the power of 2 up to x = 0.1: a task that never succeeded may still begin to).
+
+    **In the light**, attention is s², with the signal s = M (1 − M)². Signals are drawn towards
+    their mean over all tasks seen, which counts for `pool` returns, so that a task that is rarely
+    seen counts as average.
+
+    **In the dark**, where no task has a signal of `dark`, one task gets all attention: for `block`
+    time-steps the one that is not mastered (M ≤ 0.9) with the greatest
+
+        (1 − M) · (success rate) / cost^cheap · 2^(−tried − hint · trust · (1 − M_Anc))
+
+    so cheap tasks with signs of life come first; each block in vain halves a task's chance; and a
+    given order decides for some blocks, as many as it has earned. Between light and dark the two
+    are mixed: dark = max(0, 1 − (life / `dark`)²), where `life` is the greatest signal of a task
+    when 40 failures are added to its returns, so that a lucky success is no sign of life.
+    """
+
+    block: Array  # time-steps of a block
+    dark: Array  # the signal below which there are blocks; 0 for none
+    hint: Array  # the weight of the given order
+    cheap: Array  # the power of a task's cost in the choice of a block
+    pool: Array  # the number of returns that the mean signal of all tasks counts for
+    memory: Array  # returns that a rate is the mean of, unless it changes
+    fade: Array  # time-steps in which what was seen is forgotten
+    patience: Array  # time-steps; if large, the maximum is believed
+    sigma: Array  # standard errors by which the last K time-steps must differ to replace a rate
+    minimum: Array  # (N,): m̂_c
+    maximum: Array  # (N,): M̂_c
+
+    def init(self, like: Array, slots: int) -> Findings:
+        xp = like.__array_namespace__()
+        found = Findings(*(like + 0.0 for _ in range(9)), *(like[0] + 0.0 for _ in range(5)))
+        return found._replace(best=like + self.minimum, task=xp.zeros((), dtype=xp.int32) - 1)
+
+    def attend(self, found: Findings, view: View) -> Array:
+        xp = found.total.__array_namespace__()
+        mastery = self._mastery(found, view.minimum)
+        a = self._signal(found, mastery) ** 2
+        total = a.sum()
+        a = xp.where(total > 0, a / xp.where(total > 0, total, 1.0), 1.0 / a.shape[0])
+        sure = mastery * found.returns / (found.returns + _DOUBT)
+        life = (sure * (1 - sure) ** 2).max()
+        dark = xp.maximum(1 - (life / xp.maximum(self.dark, _TINY)) ** 2, 0.0)
+        chosen = xp.arange(a.shape[0]) == found.task
+        # no block before the first; and one whose task is mastered is about to end
+        block = (chosen & (mastery <= _MASTERED)).any() & (self.dark > 0)
+        dark = xp.where(block, dark, 0.0)
+        return (1 - dark) * a + dark * chosen
+
+    def advance(self, found: Findings, view: View, learned: TimeStep) -> Findings:
+        now = self._observe(found, view, learned)
+        mastery = self._mastery(now, view.minimum)
+        m_anc = view.graph.anc_succ(mastery)[0]
+        now = self._judge(now, mastery, m_anc, learned.t)
+        now = self._choose(now, mastery, m_anc, view, learned)
+        return Findings(*(new.astype(old.dtype) for new, old in zip(now, found, strict=True)))
+
+    def _rate(self, found: Findings, low: Array) -> Array:
+        """x_c; the bounds are the lowest mean so far and the given maximum."""
+        xp = found.total.__array_namespace__()
+        mean = found.total / xp.maximum(found.returns, _TINY)
+        x = (mean - low) / (self.maximum - low)
+        return xp.where((found.returns > _FEW) & (x > _FEW), x, 0.0)
+
+    def _mastery(self, found: Findings, low: Array) -> Array:
+        """M_c."""
+        xp = found.total.__array_namespace__()
+        x = self._rate(found, low)
+        top = xp.maximum((found.best - low) / (self.maximum - low), 1.0)
+        expected = 2.0 ** (-found.still / (self.patience + found.risen / 2))
+        gap = xp.maximum(top - x, 0.0) * xp.where(x > _ALIVE, expected, 1.0) + _REST * x
+        return x / (x + gap + _TINY)
+
+    def _signal(self, found: Findings, mastery: Array) -> Array:
+        """s_c, drawn towards the mean of all tasks."""
+        xp = found.total.__array_namespace__()
+        n = found.returns
+        signal = mastery * (1 - mastery) ** 2
+        seen = n > _FEW
+        mean = xp.where(seen, signal, 0.0).sum() / xp.maximum(seen.sum(), 1)
+        return (n * signal + self.pool * mean) / xp.maximum(n + self.pool, _TINY)
+
+    def _observe(self, found: Findings, view: View, learned: TimeStep) -> Findings:
+        """Update means and costs. A mean has a long memory, which rare successes need; but where
+        the last K time-steps clearly differ from it, theirs replaces it."""
+        xp = found.total.__array_namespace__()
+        evidence, low = learned.evidence, view.minimum
+        seen, n = evidence.seen, evidence.count
+        kept = (1 - 1 / self.memory) ** n * (1 - 1 / self.fade)
+        total = found.total * kept + xp.where(seen, n * evidence.mean, 0.0)
+        returns = found.returns * kept + n
+        mean = total / xp.maximum(returns, _TINY)
+        # the standard error of the last returns, as if they were successes and failures
+        top = xp.maximum(mean, self.maximum)
+        p = ((mean - low) / (top - low) * returns + 1) / (returns + 2)
+        p = xp.minimum(xp.maximum(p, 0.0), 1.0)
+        error = (top - low) * xp.sqrt(p * (1 - p) / xp.maximum(view.returns, 1.0))
+        differs = abs(view.mean - mean) > self.sigma * error
+        changed = seen & (view.returns < returns) & differs
+        total = xp.where(changed, view.mean * view.returns, total)
+        returns = xp.where(changed, view.returns, returns)
+        mean = total / xp.maximum(returns, _TINY)
+        rose = seen & (returns > 10) & (mean > found.best + _ROSE * (self.maximum - low))
+        up = rose | changed
+        return found._replace(
+            total=total,
+            returns=returns,
+            best=xp.where(rose, mean, found.best),
+            still=xp.where(up, 0.0, found.still + seen),
+            risen=xp.where(up, found.risen + found.still + seen, found.risen),
+            spent=_KEPT * found.spent + evidence.cost,
+            made=_KEPT * found.made + n,
+        )
+
+    def _judge(self, found: Findings, mastery: Array, m_anc: Array, t: Array) -> Findings:
+        """Note which tasks are learned, and whether the given order agrees."""
+        xp = mastery.__array_namespace__()
+        new = (mastery >= LEARNED) & (found.learned == 0)
+        follows = new & (m_anc < 1)  # without ancestors M_Anc is 1, and the order says nothing
+        at = xp.where(mastery < FORGOTTEN, 0, found.learned)
+        return found._replace(
+            learned=xp.where(new, t, at),
+            agree=found.agree + (follows & (m_anc >= 0.5)).sum(),
+            against=found.against + (follows & (m_anc < 0.5)).sum(),
+        )
+
+    def _choose(
+        self, found: Findings, mastery: Array, m_anc: Array, view: View, learned: TimeStep
+    ) -> Findings:
+        """End the block if it is time, and choose the task of the next."""
+        xp = mastery.__array_namespace__()
+        chosen = xp.arange(mastery.shape[0]) == found.task
+        own = xp.where(chosen, learned.evidence.count, 0).sum()
+        steps, length = found.steps + (own > 0), found.length + own
+        mastered = (chosen & (mastery > _MASTERED)).any()
+        over = (found.task < 0) | (steps >= self.block) | (length >= _MOST) | mastered
+        over = over & (learned.t >= _FIRST)
+        tried = found.tried + (chosen & over & ~mastered)
+        success = self._rate(found, view.minimum) * found.returns + _DOUBT * _LUCK
+        promise = (1 - mastery) * success / (found.returns + _DOUBT)
+        promise = promise / _mean_cost(found) ** self.cheap * (1 + 1e-3 * view.uniforms)  # no ties
+        # as a logarithm, which stays finite after thousands of blocks
+        promise = xp.log2(promise) - tried - self.hint * found.trust * (1 - m_anc)
+        best = xp.argmax(xp.where(mastery > _MASTERED, -xp.inf, promise))
+        return found._replace(
+            tried=tried,
+            task=xp.where(over, best, found.task),
+            steps=xp.where(over, 0, steps),
+            length=xp.where(over, 0, length),
+        )
+
+
+def _mean_cost(found: Findings) -> Array:
+    """(N,): the cost of a task's return, relative to that of all; with one average one added."""
+    xp = found.spent.__array_namespace__()
+    overall = found.spent.sum() / xp.maximum(found.made.sum(), _TINY)
+    cost = (found.spent + overall) / (found.made + 1) / xp.maximum(overall, _TINY)
+    return xp.where(overall > 0, cost, 1.0)
