@@ -9,9 +9,9 @@ from mastery.programs.attention import TimeStep, View
 Array = Any  # a NumPy or a JAX array
 
 LEARNED, FORGOTTEN = 0.6, 0.3  # mastery from which a task counts as learned, and below as forgotten
-_MASTERED = 0.9  # mastery that ends a block
 _FIRST = 10  # time-steps before the first block
 _MOST = 2000  # returns in a block
+_VAIN = 500  # returns in a block without a success that end it
 _DOUBT = 40.0  # failures that are added before a success counts as a sign of life
 _LUCK = 0.01  # the success rate that those have in the choice of a block
 _ROSE = 0.02  # how far a rate must exceed its best to have risen
@@ -37,6 +37,7 @@ class Findings(NamedTuple):
     task: Array  # () int32: the task of the current block; -1 before the first
     steps: Array  # (): time-steps in this block
     length: Array  # (): returns in this block
+    vain: Array  # (): returns since its last success
     agree: Array  # (): tasks that were learned after all their ancestors
     against: Array  # (): tasks that were learned before one of them
 
@@ -86,21 +87,21 @@ class Auto(NamedTuple):
 
     def init(self, like: Array, slots: int) -> Findings:
         xp = like.__array_namespace__()
-        found = Findings(*(like + 0.0 for _ in range(9)), *(like[0] + 0.0 for _ in range(5)))
+        found = Findings(*(like + 0.0 for _ in range(9)), *(like[0] + 0.0 for _ in range(6)))
         return found._replace(best=like + self.minimum, task=xp.zeros((), dtype=xp.int32) - 1)
 
     def attend(self, found: Findings, view: View) -> Array:
         xp = found.total.__array_namespace__()
         mastery = self._mastery(found, view.minimum)
-        a = self._signal(found, mastery) ** 2
+        signal = self._signal(found, mastery)
+        a = signal**2
         total = a.sum()
         a = xp.where(total > 0, a / xp.where(total > 0, total, 1.0), 1.0 / a.shape[0])
-        sure = mastery * found.returns / (found.returns + _DOUBT)
-        life = (sure * (1 - sure) ** 2).max()
+        life = self._life(found, mastery, signal, a)
         dark = xp.maximum(1 - (life / xp.maximum(self.dark, _TINY)) ** 2, 0.0)
         chosen = xp.arange(a.shape[0]) == found.task
-        # no block before the first; and one whose task is mastered is about to end
-        block = (chosen & (mastery <= _MASTERED)).any() & (self.dark > 0)
+        # there is no block before the first, nor when every task is learned
+        block = (chosen & (found.learned == 0)).any() & (self.dark > 0)
         dark = xp.where(block, dark, 0.0)
         return (1 - dark) * a + dark * chosen
 
@@ -136,6 +137,16 @@ class Auto(NamedTuple):
         seen = n > _FEW
         mean = xp.where(seen, signal, 0.0).sum() / xp.maximum(seen.sum(), 1)
         return (n * signal + self.pool * mean) / xp.maximum(n + self.pool, _TINY)
+
+    def _life(self, found: Findings, mastery: Array, signal: Array, a: Array) -> Array:
+        """The greatest signal of a task that is not learned, if _DOUBT failures are added to its
+        returns; or, if that is more, the mean signal of the others."""
+        xp = mastery.__array_namespace__()
+        learned = found.learned > 0
+        sure = mastery * found.returns / (found.returns + _DOUBT)
+        new = xp.where(learned, 0.0, sure * (1 - sure) ** 2).max()
+        known = xp.where(learned, a, 0.0)
+        return xp.maximum(new, (known * signal).sum() / xp.maximum(known.sum(), _TINY))
 
     def _observe(self, found: Findings, view: View, learned: TimeStep) -> Findings:
         """Update means and costs. A mean has a long memory, which rare successes need; but where
@@ -189,21 +200,25 @@ class Auto(NamedTuple):
         chosen = xp.arange(mastery.shape[0]) == found.task
         own = xp.where(chosen, learned.evidence.count, 0).sum()
         steps, length = found.steps + (own > 0), found.length + own
-        mastered = (chosen & (mastery > _MASTERED)).any()
-        over = (found.task < 0) | (steps >= self.block) | (length >= _MOST) | mastered
-        over = over & (learned.t >= _FIRST)
-        tried = found.tried + (chosen & over & ~mastered)
-        success = self._rate(found, view.minimum) * found.returns + _DOUBT * _LUCK
-        promise = (1 - mastery) * success / (found.returns + _DOUBT)
+        rate = (learned.evidence.mean - view.minimum) / (self.maximum - view.minimum)
+        success = (chosen & learned.evidence.seen & (rate > 1e-3)).any()
+        vain = xp.where(success, 0, found.vain + own)
+        known = (chosen & (found.learned > 0)).any()
+        over = (steps >= self.block) | (length >= _MOST) | (vain >= _VAIN) | known
+        over = (over | (found.task < 0)) & (learned.t >= _FIRST)
+        tried = found.tried + (chosen & over & ~known)
+        luck = self._rate(found, view.minimum) * found.returns + _DOUBT * _LUCK
+        promise = (1 - mastery) * luck / (found.returns + _DOUBT)
         promise = promise / _mean_cost(found) ** self.cheap * (1 + 1e-3 * view.uniforms)  # no ties
         # as a logarithm, which stays finite after thousands of blocks
         promise = xp.log2(promise) - tried - self.hint * found.trust * (1 - m_anc)
-        best = xp.argmax(xp.where(mastery > _MASTERED, -xp.inf, promise))
+        best = xp.argmax(xp.where(found.learned > 0, -xp.inf, promise))
         return found._replace(
             tried=tried,
             task=xp.where(over, best, found.task),
             steps=xp.where(over, 0, steps),
             length=xp.where(over, 0, length),
+            vain=xp.where(over, 0, vain),
         )
 
 

@@ -127,11 +127,12 @@ class SlowAuto:
         return (top - low) * math.sqrt(p * (1 - p) / max(self.few[c], 1))
 
     def rate(self, c):
-        """x: the mean return between the bounds."""
+        """x: the mean return between the bounds; what may be rounding is 0."""
         if self.returns[c] <= 1e-6:
             return 0.0
         low = self.recent.low[c]
-        return max((self.total[c] / self.returns[c] - low) / (self.highest[c] - low), 0.0)
+        x = (self.total[c] / self.returns[c] - low) / (self.highest[c] - low)
+        return x if self.above(x, 1e-6, 0.05) else 0.0
 
     def mastery(self, c):
         """M: the part of what the task can give that it has given."""
@@ -172,11 +173,15 @@ class SlowAuto:
             return
         if self.task >= 0 and not mastered:
             self.tried[self.task] += 1
-        promise = [self.promise(M, c, cost) * (1 + 0.001 * u[c]) for c, cost in self.costs()]
-        self.task = max(range(self.N), key=lambda c: (promise[c], -c))
-        for c in range(self.N):
+        promise = {
+            c: self.promise(M, c, cost) + math.log2(1 + 0.001 * u[c])
+            for c, cost in self.costs()
+            if not self.above(M[c], 0.9)
+        }
+        self.task = max(promise, key=lambda c: (promise[c], -c), default=0)
+        for c in promise:
             if c != self.task:
-                self.above(promise[self.task], promise[c])
+                self.above(promise[self.task], promise[c], 1.0)
         self.steps = self.length = 0
 
     def costs(self):
@@ -186,12 +191,11 @@ class SlowAuto:
             yield c, ((self.spent[c] + o) / (self.made[c] + 1)) / o if o > 0 else 1.0
 
     def promise(self, M, c, cost):
-        """What a block on the task is expected to give."""
-        if self.above(M[c], 0.9):
-            return 0.0
+        """log₂ of what a block on the task is expected to give."""
         success = (self.rate(c) * self.returns[c] + 0.4) / (self.returns[c] + 40)
         later = self.s["hint"] * self.trust * (1 - self.mastery_of_ancestors(M, c))
-        return (1 - M[c]) * success * 2 ** (-self.tried[c] - later) / cost ** self.s["cheap"]
+        gain = math.log2((1 - M[c]) * success) - self.s["cheap"] * math.log2(cost)
+        return gain - self.tried[c] - later
 
     def signals(self, M):
         """s': the signal of each task, drawn towards their mean."""
@@ -210,25 +214,17 @@ class SlowAuto:
             return 0.0
         sure = [M[c] * r / (r + 40) for c, r in enumerate(self.returns)]
         life = max(s * (1 - s) ** 2 for s in sure)
-        return max(0.0, 1 - (life / max(self.s["dark"], 1e-9)) ** 2)
+        return max(0.0, 1 - (life / self.s["dark"]) ** 2)
 
     def distribution(self):
         M = [self.mastery(c) for c in range(self.N)]
         dark, signals = self.darkness(M), self.signals(M)
         light = normalised([s**2 for s in signals])
         a = [(1 - dark) * light[c] + dark * (c == self.task) for c in range(self.N)]
-        self.clear = self.decided and (dark == 1 or self.beyond_rounding(signals))
+        # where signals are about as large as their errors, these have a part in the shares
+        exact = dark == 1 or max(signals) == 0 or max(signals) > 1000 * self.margin
+        self.clear = self.decided and exact
         return reprobed(a, self.s["epsilon"])
-
-    def beyond_rounding(self, signals):
-        """Whether rounding does not change the shares of the signals.
-
-        A mean return that equals the minimum may be rounded to just above it, and if no task has
-        more than that, such signals share all attention.
-        """
-        low, total = self.recent.low, self.total
-        zero = all(low[c] == total[c] == 0 or self.returns[c] == 0 for c in range(self.N))
-        return zero or max(signals) > 1000 * self.margin
 
 
 BOUNDS = {  # those of the curriculum, where the returns are from 0 to 1
