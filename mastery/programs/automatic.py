@@ -51,10 +51,11 @@ class Auto(NamedTuple):
     """Attention to what answers to training; while nothing does, blocks on one task at a time.
 
     A task's rate x is the mean of its last returns between its bounds; it may exceed 1. Its mastery
-    is relative to the best it has reached, and the longer it has not risen, the less it is expected
-    to gain:
+    is relative to what it can still gain. The longer x has not risen, the less that is; but what
+    was lost can be gained again:
 
-        M = x / (x + g),   g = (max(1, best x) − x) · 2^(−still / (patience + risen / 2)) + 0.01 x
+        M = x / (x + g + 0.01 x),
+        g = max(0, best − x, (max(1, best) − x) · 2^(−still / (patience + risen / 2)))
 
     (without the power of 2 up to x = 0.1: a task that never succeeded may still begin to).
 
@@ -124,10 +125,11 @@ class Auto(NamedTuple):
         """M_c."""
         xp = found.total.__array_namespace__()
         x = self._rate(found, low)
-        top = xp.maximum((found.best - low) / (self.maximum - low), 1.0)
+        best = (found.best - low) / (self.maximum - low)
         expected = 2.0 ** (-found.still / (self.patience + found.risen / 2))
-        gap = xp.maximum(top - x, 0.0) * xp.where(x > _ALIVE, expected, 1.0) + _REST * x
-        return x / (x + gap + _TINY)
+        expected = xp.where(x > _ALIVE, expected, 1.0)
+        gap = xp.maximum((xp.maximum(best, 1.0) - x) * expected, best - x)
+        return x / (x + xp.maximum(gap, 0.0) + _REST * x + _TINY)
 
     def _signal(self, found: Findings, mastery: Array) -> Array:
         """s_c, drawn towards the mean of all tasks."""

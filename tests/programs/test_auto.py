@@ -333,12 +333,17 @@ def test_a_block_counts_only_time_steps_with_its_task():
     assert np.allclose(d[10:50], block_on(1, 2))
 
 
+def test_a_block_ends_after_500_returns_in_vain():
+    trace = history(tasks(2), np.zeros((24, 2)), count=100, u=[0, 1])
+    assert sequence("auto", trace, 5) == [1, 0, 1]
+
+
 def test_a_block_ends_after_2000_returns():
-    trace = history(tasks(2), np.zeros((69, 2)), count=100, u=[0, 1])
+    trace = history(tasks(2), np.full((69, 2), 0.005), count=100, u=[0, 1])
     assert sequence("auto", trace, 20) == [1, 0, 1]
 
 
-def test_a_block_ends_when_its_task_is_mastered():
+def test_a_block_ends_when_its_task_is_learned():
     means = np.zeros((60, 2))
     means[10:, 1] = 1
     _, found_out = states("auto", history(tasks(2), means, count=8, u=[0, 1]))
@@ -347,7 +352,7 @@ def test_a_block_ends_when_its_task_is_mastered():
     assert found_out[-1].attention.tried.tolist() == [0, 0]  # it was not in vain
 
 
-def test_there_is_no_block_when_all_is_mastered():
+def test_there_is_no_block_when_all_is_learned():
     d = found("auto", history(tasks(2), np.ones((100, 2)), count=8))
     assert np.allclose(d, 1 / 2)
 
@@ -478,7 +483,7 @@ def test_a_thousand_tasks(chain):
     assert (d >= 0.1 / 1000 - 1e-15).all()
 
 
-def test_a_mastered_task_gets_no_block_while_others_never_succeed():
+def test_a_learned_task_gets_no_block_while_others_never_succeed():
     means = np.tile([1.0, 0.0], (200, 1))
     d = found("auto", history(tasks(2), means, count=8))
     assert d[-1][1] > 0.5

@@ -59,7 +59,7 @@ class SlowAuto:
         self.total, self.returns, self.still, self.risen = (self.zeros() for _ in range(4))
         self.best = [task.minimum for task in curriculum]
         self.spent, self.made, self.tried, self.learned = (self.zeros() for _ in range(4))
-        self.task, self.steps, self.length = -1, 0, 0
+        self.task, self.steps, self.length, self.vain = -1, 0, 0, 0
         self.agree = self.against = 0
 
     def zeros(self):
@@ -83,7 +83,8 @@ class SlowAuto:
             self.made[c] = 0.99 * self.made[c] + n[c]
         M = [self.mastery(c) for c in range(self.N)]
         self.judge_the_order(M)
-        self.continue_the_block(M, n, [float(u) for u in step.noise[0]])
+        if self.block_is_over(n, step.mean) and self.t >= 10:
+            self.choose_a_block(M, step.noise[0])
 
     def fewer(self, c):
         """What is left of the returns of the last K time-steps when there is one more."""
@@ -163,26 +164,33 @@ class SlowAuto:
             elif self.learned[c] > 0 and self.above(0.3, M[c]):
                 self.learned[c] = 0
 
-    def continue_the_block(self, M, n, u):
-        if self.task >= 0:
-            self.steps += n[self.task] > 0
-            self.length += n[self.task]
-        mastered = self.task >= 0 and self.above(M[self.task], 0.9)
-        over = self.task < 0 or self.steps >= self.s["block"] or self.length >= 2000 or mastered
-        if not over or self.t < 10:
-            return
-        if self.task >= 0 and not mastered:
+    def block_is_over(self, n, mean):
+        """Count this time-step in the block."""
+        c = self.task
+        if c < 0:
+            return True
+        self.steps += n[c] > 0
+        self.length += n[c]
+        low = self.recent.low[c]
+        span = self.highest[c] - low
+        succeeds = n[c] > 0 and self.above((float(mean[c]) - low) / span, 0.001, 1.0)
+        self.vain = 0 if succeeds else self.vain + n[c]
+        enough = self.steps >= self.s["block"] or self.length >= 2000 or self.vain >= 500
+        return enough or self.learned[c] > 0
+
+    def choose_a_block(self, M, u):
+        if self.task >= 0 and self.learned[self.task] == 0:
             self.tried[self.task] += 1
         promise = {
-            c: self.promise(M, c, cost) + math.log2(1 + 0.001 * u[c])
+            c: self.promise(M, c, cost) + math.log2(1 + 0.001 * float(u[c]))
             for c, cost in self.costs()
-            if not self.above(M[c], 0.9)
+            if self.learned[c] == 0
         }
         self.task = max(promise, key=lambda c: (promise[c], -c), default=0)
         for c in promise:
             if c != self.task:
                 self.above(promise[self.task], promise[c], 1.0)
-        self.steps = self.length = 0
+        self.steps = self.length = self.vain = 0
 
     def costs(self):
         """Each task and what a return of it costs, relative to that of a mean task."""
@@ -208,18 +216,26 @@ class SlowAuto:
             pooled.append((self.returns[c] * signal[c] + pool * mean) / weight if weight else 0.0)
         return pooled
 
-    def darkness(self, M):
+    def darkness(self, M, signals, light):
         """The part of attention that the block's task gets."""
-        if self.task < 0 or not self.s["dark"] or self.above(M[self.task], 0.9):
+        if self.task < 0 or self.learned[self.task] > 0 or self.s["dark"] == 0:
             return 0.0
-        sure = [M[c] * r / (r + 40) for c, r in enumerate(self.returns)]
-        life = max(s * (1 - s) ** 2 for s in sure)
+        life = 0.0
+        for c in range(self.N):
+            if self.learned[c] == 0:
+                sure = M[c] * self.returns[c] / (self.returns[c] + 40)
+                life = max(life, sure * (1 - sure) ** 2)
+        known = [c for c in range(self.N) if self.learned[c] > 0]
+        share = sum(light[c] for c in known)
+        if share > 0:
+            life = max(life, sum(light[c] * signals[c] for c in known) / share)
         return max(0.0, 1 - (life / self.s["dark"]) ** 2)
 
     def distribution(self):
         M = [self.mastery(c) for c in range(self.N)]
-        dark, signals = self.darkness(M), self.signals(M)
+        signals = self.signals(M)
         light = normalised([s**2 for s in signals])
+        dark = self.darkness(M, signals, light)
         a = [(1 - dark) * light[c] + dark * (c == self.task) for c in range(self.N)]
         # where signals are about as large as their errors, these have a part in the shares
         exact = dark == 1 or max(signals) == 0 or max(signals) > 1000 * self.margin
