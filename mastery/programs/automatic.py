@@ -25,14 +25,14 @@ _TINY = 1e-9
 class Findings(NamedTuple):
     """What `auto` remembers and has found out."""
 
-    total: Array  # (N,): the sum of recent returns
+    total: Array  # (N,): the sum of recent returns, each as (r − m̂) / (M̂ − m̂)
     returns: Array  # (N,): about how many there are
-    best: Array  # (N,): the highest mean so far
+    best: Array  # (N,): the highest mean of them so far
     still: Array  # (N,): time-steps with the task since its mean last rose
     risen: Array  # (N,): time-steps with the task before that
     spent: Array  # (N,): the cost of recent time-steps
     made: Array  # (N,): the number of their returns
-    tried: Array  # (N,): blocks that did not lead to mastery
+    tried: Array  # (N,): blocks in which the task was not learned
     learned: Array  # (N,): the time-step in which the task was learned; 0 if it is not
     task: Array  # () int32: the task of the current block; -1 before the first
     steps: Array  # (): time-steps in this block
@@ -63,18 +63,21 @@ class Auto(NamedTuple):
     their mean over all tasks seen, which counts for `pool` returns, so that a task that is rarely
     seen counts as average.
 
-    **In the dark**, where no task has a signal of `dark`, one task gets all attention: for `block`
-    time-steps the one that is not mastered (M ≤ 0.9) with the greatest
+    **In the dark**, where nothing shows a signal of `dark`, all attention goes to one task that is
+    not learned (its M was never 0.6, or fell below 0.3 again): the one with the greatest
 
         (1 − M) · (success rate) / cost^cheap · 2^(−tried − hint · trust · (1 − M_Anc))
 
     so cheap tasks with signs of life come first; each block in vain halves a task's chance; and a
-    given order decides for some blocks, as many as it has earned. Between light and dark the two
-    are mixed: dark = max(0, 1 − (life / `dark`)²), where `life` is the greatest signal of a task
-    when 40 failures are added to its returns, so that a lucky success is no sign of life.
+    given order decides for some blocks, as many as it has earned. A block ends after `block`
+    time-steps, 2,000 returns, or 500 without a success.
+
+    Between light and dark the two are mixed: dark = max(0, 1 − (life / `dark`)²), where `life` is
+    the greatest signal of a task that is not learned, with 40 failures added to its returns, so
+    that a lucky success is no sign of life; or the mean signal of the learned tasks, if greater.
     """
 
-    block: Array  # time-steps of a block
+    block: Array  # the most time-steps of a block
     dark: Array  # the signal below which there are blocks; 0 for none
     hint: Array  # the weight of the given order
     cheap: Array  # the power of a task's cost in the choice of a block
@@ -89,11 +92,11 @@ class Auto(NamedTuple):
     def init(self, like: Array, slots: int) -> Findings:
         xp = like.__array_namespace__()
         found = Findings(*(like + 0.0 for _ in range(9)), *(like[0] + 0.0 for _ in range(6)))
-        return found._replace(best=like + self.minimum, task=xp.zeros((), dtype=xp.int32) - 1)
+        return found._replace(task=xp.zeros((), dtype=xp.int32) - 1)
 
     def attend(self, found: Findings, view: View) -> Array:
         xp = found.total.__array_namespace__()
-        mastery = self._mastery(found, view.minimum)
+        mastery = self._mastery(found, self._low(view))
         signal = self._signal(found, mastery)
         a = signal**2
         total = a.sum()
@@ -108,24 +111,32 @@ class Auto(NamedTuple):
 
     def advance(self, found: Findings, view: View, learned: TimeStep) -> Findings:
         now = self._observe(found, view, learned)
-        mastery = self._mastery(now, view.minimum)
+        mastery = self._mastery(now, self._low(view))
         m_anc = view.graph.anc_succ(mastery)[0]
         now = self._judge(now, mastery, m_anc, learned.t)
         now = self._choose(now, mastery, m_anc, view, learned)
         return Findings(*(new.astype(old.dtype) for new, old in zip(now, found, strict=True)))
 
+    def _unit(self, returns: Array) -> Array:
+        """Returns as shares of the given bounds: 0 at m̂, 1 at M̂."""
+        return (returns - self.minimum) / (self.maximum - self.minimum)
+
+    def _low(self, view: View) -> Array:
+        """The lowest mean so far, m̄; 0 if it is not below the given minimum."""
+        return self._unit(view.minimum)
+
     def _rate(self, found: Findings, low: Array) -> Array:
-        """x_c; the bounds are the lowest mean so far and the given maximum."""
+        """x_c, between the lowest mean so far and the given maximum."""
         xp = found.total.__array_namespace__()
         mean = found.total / xp.maximum(found.returns, _TINY)
-        x = (mean - low) / (self.maximum - low)
+        x = (mean - low) / (1 - low)
         return xp.where((found.returns > _FEW) & (x > _FEW), x, 0.0)
 
     def _mastery(self, found: Findings, low: Array) -> Array:
         """M_c."""
         xp = found.total.__array_namespace__()
         x = self._rate(found, low)
-        best = (found.best - low) / (self.maximum - low)
+        best = (found.best - low) / (1 - low)
         expected = 2.0 ** (-found.still / (self.patience + found.risen / 2))
         expected = xp.where(x > _ALIVE, expected, 1.0)
         gap = xp.maximum((xp.maximum(best, 1.0) - x) * expected, best - x)
@@ -154,23 +165,23 @@ class Auto(NamedTuple):
         """Update means and costs. A mean has a long memory, which rare successes need; but where
         the last K time-steps clearly differ from it, theirs replaces it."""
         xp = found.total.__array_namespace__()
-        evidence, low = learned.evidence, view.minimum
+        evidence, low, last = learned.evidence, self._low(view), self._unit(view.mean)
         seen, n = evidence.seen, evidence.count
         kept = (1 - 1 / self.memory) ** n * (1 - 1 / self.fade)
-        total = found.total * kept + xp.where(seen, n * evidence.mean, 0.0)
+        total = found.total * kept + xp.where(seen, n * self._unit(evidence.mean), 0.0)
         returns = found.returns * kept + n
         mean = total / xp.maximum(returns, _TINY)
         # the standard error of the last returns, as if they were successes and failures
-        top = xp.maximum(mean, self.maximum)
+        top = xp.maximum(mean, 1.0)
         p = ((mean - low) / (top - low) * returns + 1) / (returns + 2)
         p = xp.minimum(xp.maximum(p, 0.0), 1.0)
         error = (top - low) * xp.sqrt(p * (1 - p) / xp.maximum(view.returns, 1.0))
-        differs = abs(view.mean - mean) > self.sigma * error
+        differs = abs(last - mean) > self.sigma * error
         changed = seen & (view.returns < returns) & differs
-        total = xp.where(changed, view.mean * view.returns, total)
+        total = xp.where(changed, last * view.returns, total)
         returns = xp.where(changed, view.returns, returns)
         mean = total / xp.maximum(returns, _TINY)
-        rose = seen & (returns > 10) & (mean > found.best + _ROSE * (self.maximum - low))
+        rose = seen & (returns > 10) & (mean > found.best + _ROSE * (1 - low))
         up = rose | changed
         return found._replace(
             total=total,
@@ -200,20 +211,20 @@ class Auto(NamedTuple):
         """End the block if it is time, and choose the task of the next."""
         xp = mastery.__array_namespace__()
         chosen = xp.arange(mastery.shape[0]) == found.task
-        own = xp.where(chosen, learned.evidence.count, 0).sum()
-        steps, length = found.steps + (own > 0), found.length + own
-        rate = (learned.evidence.mean - view.minimum) / (self.maximum - view.minimum)
-        success = (chosen & learned.evidence.seen & (rate > 1e-3)).any()
-        vain = xp.where(success, 0, found.vain + own)
+        evidence, low = learned.evidence, self._low(view)
+        own = xp.where(chosen, evidence.count, 0).sum()
+        steps, length = found.steps + (found.task >= 0), found.length + own
+        success = chosen & evidence.seen & (self._unit(evidence.mean) - low > 1e-3 * (1 - low))
+        vain = xp.where(success.any(), 0, found.vain + own)
         known = (chosen & (found.learned > 0)).any()
         over = (steps >= self.block) | (length >= _MOST) | (vain >= _VAIN) | known
         over = (over | (found.task < 0)) & (learned.t >= _FIRST)
         tried = found.tried + (chosen & over & ~known)
-        luck = self._rate(found, view.minimum) * found.returns + _DOUBT * _LUCK
-        promise = (1 - mastery) * luck / (found.returns + _DOUBT)
-        promise = promise / _mean_cost(found) ** self.cheap * (1 + 1e-3 * view.uniforms)  # no ties
+        luck = self._rate(found, low) * found.returns + _DOUBT * _LUCK
+        promise = (1 - mastery) * luck / (found.returns + _DOUBT) * (1 + 1e-3 * view.uniforms)
         # as a logarithm, which stays finite after thousands of blocks
-        promise = xp.log2(promise) - tried - self.hint * found.trust * (1 - m_anc)
+        promise = xp.log2(promise) - self.cheap * xp.log2(_mean_cost(found))
+        promise = promise - tried - self.hint * found.trust * (1 - m_anc)
         best = xp.argmax(xp.where(found.learned > 0, -xp.inf, promise))
         return found._replace(
             tried=tried,

@@ -86,7 +86,7 @@ def auto(
 
     Args:
         hint: How much a given order counts in the choice of a block; 0 ignores it.
-        block: The number of time-steps that a block lasts.
+        block: The most time-steps that a block lasts.
         dark: The signal below which there are blocks; 0 for none.
         cheap: How much a low cost (short episodes, few tokens) counts in the choice of a block.
         pool: The number of returns that the mean signal of all tasks counts for.

@@ -92,7 +92,9 @@ SETTINGS = {
     "start": Setting("the first time-step that uses ADO's fits", 0, 2**30, whole=True),
     "pass_rate": Setting("the rate of success at which a task is retired", TINY, 1),
     "target": Setting("GRESO's tolerated share of groups that are all right or wrong", 0, 1),
-    "block": Setting("time-steps that a block on one task lasts", 1, 1_000_000, whole=True),
+    "block": Setting(
+        "the most time-steps that a block on one task lasts", 1, 1_000_000, whole=True
+    ),
     "dark": Setting("the signal below which there are blocks on one task; 0 for none", 0, 1),
     "hint": Setting("how much a given order counts in the choice of a block; 0 ignores it", 0, 100),
     "cheap": Setting("how much short episodes count in the choice of a block", 0, 10),

@@ -83,7 +83,17 @@ def test_auto_fulfils_the_contract(text):
     assert "JAX" in done[-1]
 
 
-def compare(text, seeds, **kind):
+def in_units(oracle, name):
+    """The oracle's memory; it has returns as they are, where the library has shares of bounds."""
+    value = np.array(getattr(oracle, name), float)
+    low = np.array(oracle.lowest)
+    span = np.array(oracle.highest) - low
+    if name == "total":
+        return (value - low * np.array(oracle.returns)) / span
+    return (value - low) / span if name == "best" else value
+
+
+def compare(text, seeds, least=0.9, **kind):
     compared = total = 0
     for seed in seeds:
         trace = make_history(seed, **kind)
@@ -93,14 +103,14 @@ def compare(text, seeds, **kind):
             d = oracle.distribution()
             if oracle.decided:
                 for name, value in state.attention._asdict().items():
-                    wanted = np.array(getattr(oracle, name))
+                    wanted = in_units(oracle, name)
                     assert np.allclose(value, wanted, rtol=1e-9, atol=1e-9), f"{where}: {name}"
             if oracle.clear:
                 off = np.abs(program.distribution(state) - d).max()
                 assert off <= 1e-9, f"{where}: off by {off}"
             compared += oracle.clear
             total += 1
-    assert compared > 0.9 * total
+    assert compared > least * total
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -119,8 +129,9 @@ def test_numpy_agrees_with_the_oracle_on_many_histories(text, bounds, graph):
 
 @pytest.mark.slow
 def test_numpy_agrees_with_the_oracle_on_long_histories_of_many_tasks():
-    compare("auto:block=20", range(10), size=60, length=150)  # more than a graph of matrices has
-    compare("auto:block=20", range(10), size=5, length=1500)
+    # more tasks than a graph of matrices has; and the more tasks, the sooner two are close
+    compare("auto:block=20", range(10), 0.7, size=60, length=150)
+    compare("auto:block=20", range(10), 0.7, size=5, length=1500)
 
 
 @jax.jit
@@ -326,11 +337,20 @@ def test_tasks_take_turns_if_only_the_chosen_one_is_trained():
     assert blocks[4:] == blocks[:4]  # the one trained longest ago has the fewest failures left
 
 
-def test_a_block_counts_only_time_steps_with_its_task():
+def test_a_block_ends_in_time_even_if_its_task_gives_no_returns():
+    means = np.zeros((49, 2))
+    means[10:, 1] = np.nan
+    d = found("auto:block=20", history(tasks(2), means, u=[0, 1]))
+    assert np.allclose(d[10:30], block_on(1, 2))
+    assert np.allclose(d[30:50], block_on(0, 2))
+
+
+def test_a_block_counts_time_steps_without_its_task():
     means = np.zeros((49, 2))
     means[10::2, 1] = np.nan  # in each second time-step of the block
     d = found("auto:block=20", history(tasks(2), means, u=[0, 1]))
-    assert np.allclose(d[10:50], block_on(1, 2))
+    assert np.allclose(d[10:30], block_on(1, 2))
+    assert np.allclose(d[30:50], block_on(0, 2))
 
 
 def test_a_block_ends_after_500_returns_in_vain():
@@ -405,6 +425,13 @@ def test_a_task_that_does_not_rise_loses_attention():
     trace = history(tasks(2), means)
     assert found("auto", trace)[-1][0] < 0.06
     assert 0.35 < found("auto:patience=1e9", trace)[-1][0] < 0.5
+
+
+def test_a_task_that_was_better_keeps_attention():
+    # Both are at x = 0.5 for 300 time-steps; of the first g = 0.9 − 0.5, so M = 0.55, s = 0.11.
+    means = np.full((360, 2), 0.5)
+    means[:60, 0] = 0.9
+    assert found("auto", history(tasks(2), means))[-1][0] > 0.9
 
 
 def test_with_an_order_the_first_task_is_the_root():

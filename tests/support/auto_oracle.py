@@ -57,7 +57,8 @@ class SlowAuto:
         self.t = 0
         self.few, self.times = self.zeros(), self.zeros()
         self.total, self.returns, self.still, self.risen = (self.zeros() for _ in range(4))
-        self.best = [task.minimum for task in curriculum]
+        self.lowest = [task.minimum for task in curriculum]
+        self.best = list(self.lowest)
         self.spent, self.made, self.tried, self.learned = (self.zeros() for _ in range(4))
         self.task, self.steps, self.length, self.vain = -1, 0, 0, 0
         self.agree = self.against = 0
@@ -138,12 +139,12 @@ class SlowAuto:
     def mastery(self, c):
         """M: the part of what the task can give that it has given."""
         x, low = self.rate(c), self.recent.low[c]
-        top = max((self.best[c] - low) / (self.highest[c] - low), 1.0)
+        best = (self.best[c] - low) / (self.highest[c] - low)
         e = 1.0
         if self.above(x, 0.1):
             e = 2 ** (-self.still[c] / (self.s["patience"] + self.risen[c] / 2))
-        g = max(top - x, 0.0) * e + 0.01 * x
-        return x / (x + g + 1e-9)
+        g = max(0.0, best - x, (max(1.0, best) - x) * e)
+        return x / (x + g + 0.01 * x + 1e-9)
 
     def mastery_of_ancestors(self, M, c):
         return min((M[b] for b in self.ancestors[c]), default=1.0)
@@ -169,7 +170,7 @@ class SlowAuto:
         c = self.task
         if c < 0:
             return True
-        self.steps += n[c] > 0
+        self.steps += 1
         self.length += n[c]
         low = self.recent.low[c]
         span = self.highest[c] - low
