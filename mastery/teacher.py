@@ -30,11 +30,10 @@ from mastery.errors import (
     ProgramError,
     check_whole,
 )
-from mastery.programs.automatic import Findings
 from mastery.programs.check import check_distribution, check_fits, check_state
 from mastery.programs.distribution import allocate, cumulative, draw
 from mastery.programs.evidence import Evidence
-from mastery.programs.explanation import Explanation, FoundOrder
+from mastery.programs.explanation import Explanation, found_order
 from mastery.programs.metered import MeteredState, make_meter
 from mastery.programs.own import OwnRecipe, read_program, same_program
 from mastery.programs.program import Factors, Program, ProgramLike, Snapshot
@@ -211,7 +210,8 @@ class Teacher:
             factors = self._factors()
             columns = [np.array(f) for f in factors]
             explanation = Explanation(self.curriculum.names, *columns)  # type: ignore[arg-type]
-            return replace(explanation, found=self._found())
+            memory = getattr(self._state, "attention", None)
+            return replace(explanation, found=found_order(memory, self.curriculum))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the teacher's full state; `load_state_dict` continues exactly from it."""
@@ -410,20 +410,6 @@ class Teacher:
             return self._meter.factors(self._metered)._replace(
                 attention=unknown, redistributed=unknown, probability=self.distribution
             )
-
-    def _found(self) -> FoundOrder | None:
-        """What `auto` has found about the order; None for other programs."""
-        found = self._state.attention if isinstance(self.program, Program) else None
-        if not isinstance(found, Findings):
-            return None
-        names, task = self.curriculum.names, int(found.task)
-        return FoundOrder(
-            names,
-            np.array(found.learned, np.int64),
-            self.curriculum.edges.astype(np.int64),
-            float(found.trust),
-            None if task < 0 else names[task],
-        )
 
     def _program_text(self) -> str:
         if self.recipe:

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mastery.curriculum import Curriculum
+from mastery.programs.automatic import Findings
+
 _MOST = 40  # maximum number of rows to print
 _NAMED = 8  # maximum number of names or edges in a line
 
@@ -33,9 +36,9 @@ class FoundOrder:
 
     @property
     def edges(self) -> list[tuple[str, str, str]]:
-        """Each given edge, predecessor and task, with what was seen of it: `"agrees"` if the
-        predecessor was learned first, `"contradicts"` if the task was, `"open"` if neither is
-        learned or only the predecessor is."""
+        """Each given edge, predecessor and task, with what was seen of it: `"agrees"` if both are
+        learned and the predecessor was first, `"contradicts"` if the task is learned and the
+        predecessor is not, or was later; else `"open"`."""
         return [(self.task[a], self.task[b], self._state(a, b)) for a, b in self.given.tolist()]
 
     def _state(self, before: int, after: int) -> str:
@@ -62,6 +65,20 @@ class FoundOrder:
         if self.block is not None:
             lines.append(f"while nothing succeeds, all training goes to {self.block}")
         return "\n".join(lines)
+
+
+def found_order(memory: Any, curriculum: Curriculum) -> FoundOrder | None:
+    """What a program's attention has found about the order; None if it is not `auto`'s."""
+    if not isinstance(memory, Findings):
+        return None
+    task = int(memory.task)
+    return FoundOrder(
+        curriculum.names,
+        np.array(memory.learned, np.int64),
+        curriculum.edges.astype(np.int64),
+        float(memory.trust),
+        None if task < 0 else curriculum.names[task],
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,70 @@
+"""What `explain` says of the order that `auto` has found, and the program that is the default."""
+
+import numpy as np
+import pytest
+
+from mastery import Curriculum, Job, Task, Teacher
+from mastery.programs.explanation import FoundOrder
+
+CHAIN = Curriculum([Task("a"), Task("b", after=("a",)), Task("c", after=("b",))], name="chain")
+
+
+def learn(teacher, names, steps=60):
+    """Each task in turn succeeds for some time-steps, and goes on; the others fail."""
+    known = []
+    for name in names:
+        known.append(name)
+        for _ in range(steps):
+            teacher.update({t: [float(t in known)] * 8 for t in teacher.curriculum.names})
+
+
+def test_the_order_that_was_found_against_the_given_one():
+    teacher = Teacher(CHAIN, "auto", seed=0)
+    nothing = teacher.explain().found
+    assert nothing.order == []
+    assert nothing.trust == 0.5
+    assert [state for *_, state in nothing.edges] == ["open", "open"]
+    learn(teacher, ["b", "a"])  # b before a; c never
+    found = teacher.explain().found
+    assert found.order == ["b", "a"]
+    assert found.edges == [("a", "b", "contradicts"), ("b", "c", "open")]
+    assert found.trust == pytest.approx(1 / 3)  # none agrees, one is against: (0 + 1) / (0 + 1 + 2)
+    text = str(teacher.explain())
+    assert "learned so far: b, a" in text
+    assert "0 of 2 edges agree with that, 1 contradict it, 1 are open; trust 0.33" in text
+    assert "contradicted: a → b" in text
+
+
+def test_a_right_order_earns_trust():
+    teacher = Teacher(CHAIN, "auto", seed=0)
+    learn(teacher, ["a", "b", "c"])
+    found = teacher.explain().found
+    assert found.order == ["a", "b", "c"]
+    assert {state for *_, state in found.edges} == {"agrees"}
+    # a has no ancestors; b and c were learned when theirs had a mastery of at least one half
+    assert found.trust == pytest.approx(3 / 4)
+
+
+def test_other_programs_find_no_order():
+    assert Teacher(CHAIN, "mr").explain().found is None
+
+
+def test_an_explanation_names_a_few_of_many():
+    names = tuple(f"t{i}" for i in range(100))
+    given = np.array([[i, i + 1] for i in range(99)])
+    learned = np.arange(100, 0, -1)  # the last first
+    text = str(FoundOrder(names, learned, given, 0.01, "t5"))
+    assert text.splitlines()[0].startswith("learned so far: t99, t98, ")
+    assert "… (100 of 100)" in text
+    assert "0 of 99 edges agree" in text
+    assert text.splitlines()[2].endswith(", …")
+    assert "all training goes to t5" in text
+
+
+def test_the_default_follows_an_order_or_needs_none():
+    free = Curriculum([Task("a"), Task("b")])
+    assert str(Teacher(CHAIN).recipe) == "mr"
+    assert str(Teacher(free).recipe) == "auto"  # and no warning that there is no order
+    digits = [Task(f"{n}", settings={"digits": n}) for n in (1, 2)]
+    assert Job(Curriculum(digits)).programs == ("auto",)
+    assert Job(Curriculum.load("addition-3")).programs == ("mr",)
