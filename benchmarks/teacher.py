@@ -1,6 +1,7 @@
 """How long one update and the distribution after it take, and how much memory a task needs.
 
     python benchmarks/teacher.py
+    python benchmarks/teacher.py --program auto    # another program, beside `mr` in turns
 
 Layered curricula with about three predecessors a task (`Curriculum.random`), program `mr`, one
 core. Beside it a plain implementation: a `numpy.polyfit` for each task and a networkx search for
@@ -9,6 +10,7 @@ each task at every update, as the paper's authors do it.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import itertools
 import os
@@ -76,7 +78,7 @@ def seconds(work, repeats: int) -> tuple[float, float]:
     return float(np.median(times)), min(times)
 
 
-def memory(n: int) -> str:
+def memory(n: int, program: str = "mr") -> str:
     """Bytes a task: of the teacher, of the teacher at most while it works, and of both with the
     curriculum (names, their index, bounds, edges)."""
     gc.collect()
@@ -85,7 +87,7 @@ def memory(n: int) -> str:
     _ = curriculum.positions
     gc.collect()
     alone = tracemalloc.get_traced_memory()[0]
-    teacher = Teacher(curriculum, "mr", seed=0)
+    teacher = Teacher(curriculum, program, seed=0)
     gc.collect()
     tracemalloc.reset_peak()
     for i in range(3):
@@ -126,6 +128,29 @@ def measure(n: int) -> dict[str, tuple[float, float]]:
     return row
 
 
+def compare(program: str) -> None:
+    """Another program beside `mr`: the same updates in turns."""
+    head = ("tasks", f"`{program}`, {RETURNS} returns", "`mr`", "ratio", "bytes")
+    print("| " + " | ".join(head) + " |\n" + "|---:" * len(head) + "|", flush=True)
+    for n in (10, 100, 1_000, 10_000, 100_000, 1_000_000):
+        curriculum = Curriculum.random(n)
+        teachers = [Teacher(curriculum, name, seed=0) for name in (program, "mr")]
+        random = np.random.default_rng(0)
+        times: list[list[float]] = [[], []]
+        for _ in range(max(9, min(2000, 1_000_000 // n))):
+            some = random.permutation(n)[:RETURNS]
+            update = {curriculum.names[i]: float(random.random()) for i in some}
+            for teacher, own in zip(teachers, times, strict=True):
+                start = time.perf_counter()
+                teacher.update(update)
+                _ = teacher.distribution
+                own.append(time.perf_counter() - start)
+        ours, theirs = (float(np.median(own)) for own in times)
+        cells = [f"{n:,}", human(ours), human(theirs), f"{ours / theirs:.2f}"]
+        cells.append(memory(n, program) if n >= 1000 else "–")
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
 def human(s: float) -> str:
     return (
         f"{s * 1e6:.0f} µs" if s < 1e-3 else f"{s * 1e3:.2f} ms" if s < 0.1 else f"{s * 1e3:.0f} ms"
@@ -133,8 +158,14 @@ def human(s: float) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", help="compare this program with `mr`")
+    given = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    if given.program:
+        compare(given.program)
+        return
     print(
         f"One update and the distribution after it: median (best). An update has the returns of 1 "
         f"task, of {RETURNS} tasks,\nor of every task; the plain implementation gets {RETURNS}. "

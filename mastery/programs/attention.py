@@ -52,7 +52,7 @@ class TimeStep(NamedTuple):
     evidence: Evidence
     rate: Array  # (N,): the mean return between the given bounds, in [0, 1]; 0 where not seen
     deviation: Array  # (N,): the standard deviation of the returns, relative to these bounds
-    probabilities: Array  # (N,): the distribution the tasks were drawn from
+    probabilities: Array  # (N,): what the tasks were drawn from; () for kinds that do not use it
     count: Array  # (N,) int32: the number of time-steps in which the task was seen, with this one
     window: Array  # () int: K
     gains: Array  # (K, N) or (N,): the estimator's memory; with `change` the last changes

@@ -18,13 +18,21 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from mastery.errors import ProgramError
-from mastery.programs.attention import Attention, MasteringRate, TimeStep, View, mastering_rate
+from mastery.programs.attention import (
+    Attention,
+    Exp3S,
+    MasteringRate,
+    TimeStep,
+    View,
+    mastering_rate,
+)
 from mastery.programs.automatic import Auto
 from mastery.programs.distribution import Amax, Converter, TopK, cumulative, draw
 from mastery.programs.evidence import Evidence
 from mastery.programs.graph import Graph
 from mastery.programs.progress import Estimator, History, Naive, Sampling
 from mastery.programs.rules.mopps import MoPPS
+from mastery.programs.rules.odm import ODM
 from mastery.programs.sharing import Sharing
 from mastery.programs.states import tree_map
 
@@ -329,7 +337,7 @@ class Program(NamedTuple):
             evidence,
             xp.where(evidence.seen, rate, 0.0).astype(tasks.mean.dtype),
             (xp.sqrt(evidence.variance) / span).astype(tasks.mean.dtype),
-            self.distribution(state),
+            self.distribution(state) if isinstance(self.attention, (Exp3S, ODM)) else (),
             tasks.history.count,
             self.window,
             tasks.progress,
