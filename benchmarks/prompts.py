@@ -168,6 +168,25 @@ def table(runs: Runs, steps: int) -> None:
         print(start + " | ".join(cells) + " |")
 
 
+def brief(runs: Runs) -> None:
+    """The differences of the areas from `uniform` only: a table each for prompts and categories."""
+    for tasks in TASKS:
+        worlds = [world for world in WORLDS if any(key.world == world for key in runs)]
+        print(f"| {tasks} | " + " | ".join(worlds) + " |")
+        print("|" + " --- |" * (1 + len(worlds)))
+        rows = dict.fromkeys((k.program, k.order) for k in runs if k.tasks == tasks)
+        for program, order in rows:
+            if program == "uniform":
+                continue
+            said = {"none": "", "true": ", true chain", "shuffled": ", random chain"}[order]
+            cells = []
+            for world in worlds:
+                own = runs.get(Key(world, tasks, program, order), {})
+                cells.append(difference(own, runs.get(Key(world, tasks, "uniform", "none"), {})))
+            print(f"| `{program}`{said} | " + " | ".join(cells) + " |")
+        print()
+
+
 def _three(found: Estimate) -> str:
     return f"{found.value:.3f} ({found.low:.3f} … {found.high:.3f})"
 
@@ -182,10 +201,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="runs per row of the table")
     parser.add_argument("--seed", type=int, default=9000, help="the first seed")
     parser.add_argument("--redraw", type=Path, metavar="FILE", help="only print the table")
+    parser.add_argument("--brief", action="store_true", help="with --redraw: differences only")
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # of programs that follow an order, where there is none
     if given.redraw:
-        table(*load(given.redraw))
+        runs, steps = load(given.redraw)
+        if given.brief:
+            brief(runs)
+        else:
+            table(runs, steps)
         return
     try:
         for program in given.programs:

@@ -47,9 +47,9 @@ class Learner:
     """The settings of the synthetic learner; see the equations in the module's docstring.
 
     A task's `settings.effort` overrides `effort`. `order` is `"given"` (the curriculum's edges),
-    `"none"`, `"reversed"`, `"shuffled:SEED"`, `"hidden:SEED"` (random prerequisites), or another
-    curriculum with the same tasks: a `Curriculum`, a file or a name; see `order.true_order`. The
-    programs still see the curriculum as given.
+    `"none"`, `"reversed"`, `"half:SEED"`, `"one:SEED"`, `"shuffled:SEED"`, `"hidden:SEED"` (random
+    prerequisites), or another curriculum with the same tasks: a `Curriculum`, a file or a name; see
+    `order.true_order`. The programs still see the curriculum as given.
 
     Example:
         >>> Learner(noise=0.5, order="shuffled:3")
