@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mastery.programs.attention import TimeStep, View
+from mastery.programs.evidence import COSTS_KEPT, relative_cost
 
 Array = Any  # a NumPy or a JAX array
 
@@ -17,7 +18,6 @@ _LUCK = 0.01  # the success rate that those have in the choice of a block
 _ROSE = 0.02  # how far a rate must exceed its best to have risen
 _ALIVE = 0.1  # the rate above which a task that does not rise is expected to have reached its best
 _REST = 0.01  # what a mastered task can still gain, so that it is never quite without signal
-_KEPT = 0.99  # how much of the costs is remembered at each time-step
 _FEW = 1e-6  # fewer returns are none, and a lower rate is rounding
 _TINY = 1e-9
 
@@ -189,8 +189,8 @@ class Auto(NamedTuple):
             best=xp.where(rose, mean, found.best),
             still=xp.where(up, 0.0, found.still + seen),
             risen=xp.where(up, found.risen + found.still + seen, found.risen),
-            spent=_KEPT * found.spent + evidence.cost,
-            made=_KEPT * found.made + n,
+            spent=COSTS_KEPT * found.spent + evidence.cost,
+            made=COSTS_KEPT * found.made + n,
         )
 
     def _judge(self, found: Findings, mastery: Array, m_anc: Array, t: Array) -> Findings:
@@ -223,7 +223,7 @@ class Auto(NamedTuple):
         luck = self._rate(found, low) * found.returns + _DOUBT * _LUCK
         promise = (1 - mastery) * luck / (found.returns + _DOUBT) * (1 + 1e-3 * view.uniforms)
         # as a logarithm, which stays finite after thousands of blocks
-        promise = xp.log2(promise) - self.cheap * xp.log2(_mean_cost(found))
+        promise = xp.log2(promise) - self.cheap * xp.log2(relative_cost(found.spent, found.made))
         promise = promise - tried - self.hint * found.trust * (1 - m_anc)
         best = xp.argmax(xp.where(found.learned > 0, -xp.inf, promise))
         return found._replace(
@@ -233,11 +233,3 @@ class Auto(NamedTuple):
             length=xp.where(over, 0, length),
             vain=xp.where(over, 0, vain),
         )
-
-
-def _mean_cost(found: Findings) -> Array:
-    """(N,): the cost of a task's return, relative to that of all; with one average one added."""
-    xp = found.spent.__array_namespace__()
-    overall = found.spent.sum() / xp.maximum(found.made.sum(), _TINY)
-    cost = (found.spent + overall) / (found.made + 1) / xp.maximum(overall, _TINY)
-    return xp.where(overall > 0, cost, 1.0)

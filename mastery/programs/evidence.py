@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 Array = Any  # a NumPy or a JAX array
+COSTS_KEPT = 0.99  # how much of the costs programs remember at each time-step
 
 
 class Evidence(NamedTuple):
@@ -61,3 +62,19 @@ class Evidence(NamedTuple):
             field[tasks] = value
             fields.append(field)
         return Evidence(*fields)
+
+
+def relative_cost(spent: Array, made: Array) -> Array:
+    """(N,): the cost of a task's return, relative to that of all; 1 if nothing cost anything.
+
+    One return at the mean cost of all is added to each task, for tasks with few.
+
+    Args:
+        spent: (N,) The cost of recent time-steps.
+        made: (N,) The number of their returns.
+    """
+    xp = spent.__array_namespace__()
+    returns = made.sum()
+    overall = xp.where(returns > 0, spent.sum() / xp.maximum(returns, 1e-30), 0.0)
+    cost = (spent + overall) / (made + 1) / xp.where(overall > 0, overall, 1.0)
+    return xp.where(overall > 0, cost, 1.0)

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mastery.programs.attention import TimeStep
+from mastery.programs.evidence import COSTS_KEPT, relative_cost
 
 Array = Any  # a NumPy or a JAX array
 _NOTHING = 1e-12  # less probability than this counts as none
-_KEPT = 0.99  # how much of the costs is remembered at each time-step
 
 
 class Memory(NamedTuple):
@@ -46,8 +46,8 @@ class Sharing(NamedTuple):
         gate = self.gate.advance(memory.gate, learned) if self.gated else ()
         return Memory(
             gate,
-            _KEPT * memory.spent + learned.evidence.cost,
-            _KEPT * memory.made + learned.evidence.count,
+            COSTS_KEPT * memory.spent + learned.evidence.cost,
+            COSTS_KEPT * memory.made + learned.evidence.count,
         )
 
     def share(self, memory: Memory, d: Array) -> Array:
@@ -59,9 +59,5 @@ class Sharing(NamedTuple):
             kept = xp.where(kept.sum() > _NOTHING, kept, keep)
             total = kept.sum()
             d = xp.where(total > 0, kept / xp.where(total > 0, total, 1.0), d)
-        # a task's mean cost, with one return at the mean cost of all added, for tasks with few
-        returns = memory.made.sum()
-        overall = xp.where(returns > 0, memory.spent.sum() / xp.maximum(returns, 1e-30), 0.0)
-        cost = (memory.spent + overall) / (memory.made + 1) / xp.where(overall > 0, overall, 1.0)
-        d = d / xp.where(overall > 0, cost, 1.0) ** self.by_cost  # nothing cost anything: as it is
+        d = d / relative_cost(memory.spent, memory.made) ** self.by_cost
         return (1 - self.reprobe) * d / d.sum() + self.reprobe / d.shape[0]

@@ -402,6 +402,7 @@ def test_the_table_is_sorted_by_its_heads_and_leads_to_the_runs(report, visit):
     assert page.locator("#comparison th[aria-sort]").get_attribute("aria-sort") == "descending"
     assert page.evaluate("document.activeElement.dataset.key") == "program"
     rows.nth(0).get_by_role("link", name="3 runs").click()
+    page.locator("#runs-details details[open]").first.wait_for()  # opens after the address changes
     assert page.locator("#runs-details details[open]").count() == 1
     assert "mastery train <diamond> & more" in page.text_content("#runs-details details[open]")
 
