@@ -1,6 +1,6 @@
 """`auto` without an order, with the true one and with wrong ones, beside other programs.
 
-    python benchmarks/auto.py                    # as in docs/auto.md; a quarter of an hour on a GPU
+    python benchmarks/auto.py                    # as in docs/auto.md; on a GPU
     python benchmarks/auto.py --scale 0.01       # a small version, to see that it works
     python benchmarks/auto.py --redraw FOLDER    # the tables of a folder that was trained before
     python benchmarks/auto.py --only addition-9 --out FOLDER

@@ -163,7 +163,7 @@ def test_in_a_chain_a_category_needs_the_next_easier_one():
 
 
 def oracle(world, start, steps):
-    """The run again from what the teacher drew and was told, prompt by prompt."""
+    """Replay a run from the teacher's draws and returns, prompt by prompt."""
     K, place = world.categories, {name: i for i, name in enumerate(_names(world, "prompts"))}
     easier = {start.rank[k]: k for k in range(K)}
     theta, flat, seen = [0.0] * K, 0, set()
