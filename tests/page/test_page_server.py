@@ -72,7 +72,7 @@ def test_the_page_and_its_parts(server):
     assert "unsafe" not in POLICY
     assert headers["X-Content-Type-Options"] == "nosniff"
     names = re.findall(r'(?:src|href)="([\w.-]+)"', body.decode())
-    assert names == ["page.css", "plotly-basic.min.js", "page.js"]
+    assert names == ["page.css", "page.js"]
     for name in names:  # which grows by what a module imports
         status, headers, content = ask(server, f"/{name}")
         assert (status, len(content)) == (200, int(headers["Content-Length"]))

@@ -5,9 +5,12 @@ import { page } from './model.js';
 
 export const actions = {
   draw: null,  // (): draw everything, because what is shown has changed
-  readAndDraw: null,  // (): the same, after reading the curves that are not here yet
+  drawCharts: null,  // (): draw the charts, because their range or what is measured has changed
+  readAndDraw: null,  // (): draw everything, after reading the curves that are not here yet
   changeGroup: null,  // (group): show the jobs of another curriculum
   focusTask: null,  // (task): look closer at a task; null for all tasks
+  goToFrames: null,  // (frames): go to a time
+  goToTime: null,  // (x): go to a time, as a number on the charts' axis
 };
 
 // Look closer at a task, or, if it was in focus, at all tasks.

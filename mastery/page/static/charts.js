@@ -1,9 +1,13 @@
-// The charts, and when they are drawn: a part of the page is drawn when it comes into sight, and
-// again when what it shows has changed. Plotly is a script of its own, and global.
+// The charts of the page, and when they are drawn: a part of the page is drawn when it comes into
+// sight, and again when what it shows has changed. All charts share one time: its axis, its range
+// and the cursor.
 
-import { shade } from './colours.js';
+import { actions } from './actions.js';
+import { csvOf, downloadMenu, savePng, saveSvg, saveText } from './downloads.js';
 import { make } from './elements.js';
-import { currentPoint, focus, page, series } from './model.js';
+import { axisTitle, currentPoint, focus, page, series, timesOf } from './model.js';
+import { drawPlot } from './plot.js';
+import { short } from './text.js';
 
 const parts = new Map();  // by element: how it is drawn, and whether that is due
 const sight = new IntersectionObserver((seen) => {
@@ -22,10 +26,10 @@ const widths = new ResizeObserver((seen) => {
 });
 
 export function lazily(element, draw) {
-  const known = parts.get(element), { visible = false, width = 0 } = known ?? {};
+  const before = parts.get(element), { visible = false, width = 0 } = before ?? {};
   parts.set(element, { draw, due: true, visible, width });
   if (visible) drawPart(element);
-  if (known) return;
+  if (before) return;
   sight.observe(element);
   widths.observe(element);
 }
@@ -52,48 +56,65 @@ export function dropCharts(holder) {
     if (!holder.contains(element)) continue;
     sight.unobserve(element);
     widths.unobserve(element);
-    Plotly.purge(element);
     parts.delete(element);
   }
 }
 
-// A chart by Plotly; `figure` gives its traces and layout when it is drawn.
-export function chart(element, figure) {
-  lazily(element, () => drawChart(element, figure));
+// A chart over time; `figure` gives what `drawPlot` needs when it is drawn. A drag zooms all
+// charts; a click sets the page's time, unless the chart is small: then it is a click on a task.
+export function chart(element, name, figure) {
+  lazily(element, () => {
+    const { size } = Object.assign(element, { figure: figure() }).figure;
+    if (size !== 'small') Object.assign(element, { choose: actions.goToTime, zoom: zoomTo });
+    drawPlot(element, element.figure);
+    if (!element.querySelector(':scope > .save')) addSaving(element, name);
+    moveCursor(element);
+  });
 }
 
-function drawChart(element, figure) {
-  const { traces, layout } = figure();
-  const soft = shade('soft'), line = shade('line');
-  const axis = {
-    gridcolor: line, linecolor: line, zeroline: false, tickcolor: line, automargin: false,
-  };
-  const whole = {
-    width: element.clientWidth, height: element.clientHeight, showlegend: false, dragmode: false,
-    paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', hovermode: 'x unified',
-    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: soft },
-    hoverlabel: {
-      bgcolor: shade('card'), bordercolor: line, font: { color: shade('ink'), size: 12 },
-      namelength: 40,
-    },
-    margin: { l: 44, r: 12, t: 8, b: 30 },
-    ...layout,
-    xaxis: { ...axis, showgrid: false, ticks: 'outside', ticklen: 4, ...layout.xaxis },
-    yaxis: { ...axis, ...layout.yaxis },
-  };
-  const config = { displayModeBar: false, displaylogo: false, doubleClick: 'reset' };
-  Plotly.react(element, traces, whole, config);
-  moveCursor(element);
+function zoomTo(range) {
+  page.zoom = range;
+  actions.drawCharts();
 }
 
-export function framesAxis() {
-  const all = series().map((s) => s.curves.frames);
-  const end = Math.max(...all.map((frames) => frames.at(-1)));
-  const first = Math.min(...all.map((frames) => frames[0]));
+function addSaving(element, name) {
+  const picture = () => element.querySelector(':scope > svg.plot');
+  const menu = downloadMenu(`Save the chart ${name}`, [
+    ['PNG', () => savePng(picture(), `${name}.png`)],
+    ['SVG', () => saveSvg(picture(), `${name}.svg`)],
+    ['CSV', () => saveText(`${name}.csv`, 'text/csv', csvOf(figureRows(element.figure)))],
+  ]);
+  menu.classList.add('save');
+  element.append(menu);
+}
+
+// The numbers of a chart, a row for each point of each curve.
+function figureRows({ traces, x }) {
+  const quartiles = traces.some((trace) => trace.low) ? ['low', 'high'] : [];
+  const named = traces.filter((trace) => trace.name), { scale = 1 } = x;
+  const rows = named.flatMap((trace) => trace.x.map((at, i) => (
+    [trace.name, at / scale, trace.y[i], ...quartiles.map((end) => trace[end]?.[i] ?? null)])));
+  return [['curve', x.unit, 'value', ...quartiles.map((end) => `${end} quartile`)], ...rows];
+}
+
+// The axis of time that all charts share.
+export function timeAxis() {
+  const all = series().map(timesOf).filter((times) => times.length);
+  const end = Math.max(...all.map((times) => times.at(-1)));
+  const first = Math.min(...all.map((times) => times.find((x) => x > 0) ?? end));
+  const whole = page.log ? [first * 0.9, end * 1.05] : [0, end * 1.005];
+  const range = page.zoom ?? whole;
+  const [scale, clock] = page.axis === 'seconds' ? clockOf(range[1]) : [1];
   return {
-    type: page.log ? 'log' : 'linear', tickformat: '~s', hoverformat: '.4~s', nticks: 7,
-    range: page.log ? [Math.log10(first * 0.9), Math.log10(end * 1.02)] : [0, end * 1.005],
+    kind: page.log ? 'log' : 'linear', range, scale, format: (x) => short(x / scale),
+    unit: clock ?? axisTitle(), title: clock ? `${axisTitle()}, in ${clock}` : axisTitle(),
   };
+}
+
+// The unit in which seconds are shown, and its length.
+function clockOf(seconds) {
+  if (seconds < 300) return [1, 'seconds'];
+  return seconds < 3 * 3600 ? [60, 'minutes'] : [3600, 'hours'];
 }
 
 export function moveCursors() {
@@ -102,20 +123,17 @@ export function moveCursors() {
 
 // Where the page's time is in a chart.
 function moveCursor(element) {
-  const layout = element._fullLayout;
-  if (!layout?.xaxis) return;
+  const s = focus();
+  if (!element.frame || !s) return;
   let cursor = element.querySelector(':scope > .cursor');
   if (!cursor) {
     cursor = make('div', { class: 'cursor', 'aria-hidden': 'true' });
     element.append(cursor);
   }
-  const s = focus(), axis = layout.xaxis, at = s ? s.curves.frames[currentPoint()] : NaN;
-  const x = axis.d2p(at) + axis._offset;
-  const inside = x >= axis._offset - 1 && x <= axis._offset + axis._length + 1;
-  cursor.hidden = !inside || page.frames === Infinity;
-  if (inside) {
-    cursor.style.left = `${x}px`;
-    cursor.style.top = `${layout.yaxis._offset}px`;
-    cursor.style.height = `${layout.yaxis._length}px`;
-  }
+  const { left, top, width, height } = element.frame;
+  const at = element.x.at(timesOf(s)[currentPoint()]);
+  cursor.hidden = page.frames === Infinity || !(at >= left - 1 && at <= left + width + 1);
+  cursor.style.left = `${at}px`;
+  cursor.style.top = `${top}px`;
+  cursor.style.height = `${height}px`;
 }

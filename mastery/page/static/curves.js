@@ -1,28 +1,37 @@
-// Curves of each task: median and quartiles over seeds, one colour for each program.
+// Curves of each task: median and quartiles over seeds, one colour for each program. And what else
+// a loop has logged.
 
 import { actions, toggleTask } from './actions.js';
-import { chart, dropCharts, framesAxis } from './charts.js';
-import { lineColour, pale } from './colours.js';
-import { plainButton, rebuild, seriesKey, tabs } from './controls.js';
+import { chart, dropCharts, timeAxis } from './charts.js';
+import { lineColour } from './colours.js';
+import { options, plainButton, rebuild, seriesKey, tabs } from './controls.js';
 import { $, make } from './elements.js';
-import { curriculum, page, scoreCurves, scoreName, series, SMOOTH, unit } from './model.js';
+import {
+  axes, axisTitle, curriculum, onAxis, page, scoreCurves, scoreName, series, unit,
+} from './model.js';
 import { quantiles } from './statistics.js';
-import { digits, plain } from './text.js';
+import { digits, significant } from './text.js';
 
 const MOST_PANELS = 24;
-const MEASURED = ['training', 'greedy', 'sampled'];
+const MOST_SCALARS = 12;
+const MEASURED = ['training', 'evaluation', 'greedy', 'sampled'];
 
 export function drawCurves() {
   const shown = series();
   drawMeasured(shown);
-  $('smooth').disabled = page.what !== 'training';
+  drawAxes();
+  drawSmoothing();
+  $('unzoom').hidden = page.zoom === null;
+  $('each').parentElement.hidden = !shown.some((s) => s.runs.length > 1);
   $('curves-text').textContent = curvesText(shown);
   rebuild($('curves-key'), shown.map((s) => [s.name, s.colour, s.dash]), () => seriesKey(shown));
   $('curves-focus').textContent = page.task === null
     ? `All tasks: the mean ${scoreName()}` : curriculum().tasks[page.task];
   $('unfocus').hidden = page.task === null;
-  chart($('curve'), () => curveFigure(page.task, true));
+  const name = page.task === null ? 'all tasks' : curriculum().tasks[page.task];
+  chart($('curve'), name, () => curveFigure(page.task, true));
   drawPanels();
+  drawScalars(shown);
 }
 
 // What can be looked at: the scores in training, and those of the policies that were evaluated.
@@ -33,13 +42,30 @@ function drawMeasured(shown) {
   const items = choices.map((key) => ({ key, text: measuredName(key) }));
   tabs($('curves-what'), items, page.what, (key) => {
     page.what = key;
-    drawCurves();
+    actions.drawCharts();
   });
 }
 
 function measuredName(what) {
-  if (what === 'training') return 'training';
+  if (what === 'training' || what === 'evaluation') return what;
   return scoreName() === 'accuracy' ? 'validation' : `evaluation, ${what} policy`;
+}
+
+function drawAxes() {
+  const found = axes();
+  if (!found.includes(page.axis)) page.axis = 'frames';
+  const names = { frames: unit(), steps: 'time-steps', seconds: 'wall-clock' };
+  options($('axis'), found.map((axis) => [axis, names[axis]]), page.axis);
+  $('axis').parentElement.hidden = found.length < 2;
+}
+
+function drawSmoothing() {
+  const training = page.what === 'training';
+  $('smooth').parentElement.hidden = !training;
+  $('smooth').value = page.smooth;
+  const said = page.smooth > 1 ? `over ${page.smooth} points` : 'off';
+  $('smooth-said').textContent = said;
+  $('smooth').setAttribute('aria-valuetext', said);
 }
 
 function curvesText(shown) {
@@ -47,97 +73,132 @@ function curvesText(shown) {
     ? `Median and quartiles over seeds of the mean ${scoreName()}` : `The mean ${scoreName()}`;
   const n = curriculum().tasks.length;
   const some = n > MOST_PANELS ? ` Small pictures of the first ${MOST_PANELS} of ${n} tasks.` : '';
-  return `${several} ${howMeasured()}; along the bottom, ${unit()} of each run.${some}`;
+  const along = page.axis === 'frames' ? `${unit()} of each run` : axisTitle();
+  return `${several} ${howMeasured()}; along the bottom, ${along}. `
+    + `Drag to zoom all charts, click to set the time.${some}`;
 }
 
 function howMeasured() {
   if (page.what === 'training') {
-    return page.smooth ? `in training, over the last ${SMOOTH} points` : 'in training';
+    return page.smooth > 1 ? `in training, over the last ${page.smooth} points` : 'in training';
   }
   return scoreName() === 'accuracy'
     ? 'on examples the teacher never sees' : 'in episodes apart from training';
 }
 
-const panels = { key: '' };  // for which curriculum they were made
+const panels = { key: '', scalars: '' };  // for which curriculum and which scalars they were made
 
 function drawPanels() {
-  const holder = $('panels');
+  const holder = $('panels'), { tasks } = curriculum();
   if (panels.key !== page.group) {
     panels.key = page.group;
     dropCharts(holder);
-    holder.replaceChildren(...curriculum().tasks.slice(0, MOST_PANELS).map(makePanel));
+    holder.replaceChildren(...tasks.slice(0, MOST_PANELS).map(makePanel));
   }
   [...holder.children].forEach((panel, task) => {
     panel.classList.toggle('chosen', page.task === task);
-    chart(panel.lastChild, () => curveFigure(task, false));
+    chart(panel.lastChild, tasks[task], () => curveFigure(task, false));
   });
 }
 
 function makePanel(name, task) {
   return make('figure', { 'data-task': task },
     make('figcaption', {}, plainButton(() => toggleTask(task), name)),
-    make('div', { class: 'chart small', on: { click: () => actions.focusTask(task) } }));
+    make('div', {
+      class: 'chart small',
+      on: { click: (event) => { if (!event.target.closest('.menu')) actions.focusTask(task); } },
+    }));
 }
 
 function curveFigure(task, large) {
   const traces = series().flatMap((s) => curveTraces(s, task, large));
-  const small = { nticks: 4, tickfont: { size: 10 } };
-  const title = { title: { text: unit(), standoff: 8 } };
   return {
-    traces,
-    layout: {
-      dragmode: large ? 'zoom' : false,
-      margin: large ? { l: 48, r: 16, t: 8, b: 44 } : { l: 34, r: 8, t: 4, b: 22 },
-      xaxis: { ...framesAxis(), ...(large ? title : small) },
-      yaxis: { range: scoreRange(task, traces), ...(large ? {} : small) },
-      hovermode: large ? 'x unified' : 'x',
-    },
+    traces, size: large ? 'large' : 'small', x: timeAxis(), marks: large ? remarks() : [],
+    y: { range: scoreRange(task), format: significant, exact: (y) => digits(y, 3) },
+    label: `The ${scoreName()} of ${task === null ? 'all tasks' : curriculum().tasks[task]}`,
   };
 }
 
-// The median of a series, and the area between its quartiles if it has several runs.
+// The median of a series with its quartiles, behind it the same without smoothing, and the seeds.
 function curveTraces(s, task, large) {
-  const { frames, values } = scoreCurves(s, task);
-  if (!frames.length) return [];
-  const shares = [0.25, 0.5, 0.75], several = s.runs.length > 1;
-  const spread = frames.map((_, i) => quantiles(values.map((points) => points[i]), shares));
-  const colour = lineColour(s.colour);
-  const median = {
-    type: 'scatter', mode: frames.length > 1 ? 'lines' : 'markers', name: plain(s.name),
-    x: frames, y: spread.map((q) => q[1]),
-    customdata: spread.map((q) => [digits(q[0], 3), digits(q[2], 3)]),
-    hovertemplate: several ? '%{y:.3f} (%{customdata[0]} … %{customdata[1]})' : '%{y:.3f}',
-    line: { color: colour, width: large ? 2.2 : 1.6, dash: s.dash },
-    marker: { color: colour, size: large ? 8 : 5 },
-  };
-  return several ? [band(frames, spread, colour), median] : [median];
+  const { times, values } = scoreCurves(s, task);
+  if (!times.length) return [];
+  const colour = lineColour(s.colour), several = s.runs.length > 1;
+  const background = [];
+  const faint = (y) => ({ name: '', x: times, y, colour, width: 1, dash: 'solid', faint: true });
+  if (large && page.each && several) background.push(...values.map(faint));
+  else if (large && page.what === 'training' && page.smooth > 1) {
+    background.push(faint(spreadOf(scoreCurves(s, task, 1).values, times).map((q) => q[1])));
+  }
+  return [...background, medianTrace(s.name, colour, s.dash, times, values, large)];
 }
 
-// The range of a task's scores, and of what was measured if that is wider.
-function scoreRange(task, traces) {
-  const { minimum, maximum } = curriculum();
-  const all = traces.flatMap((trace) => trace.y).filter((y) => y !== null);
-  const low = Math.min(...(task === null ? minimum : [minimum[task]]), ...all);
-  const high = Math.max(...(task === null ? maximum : [maximum[task]]), ...all);
+const spreadOf = (values, times) => (
+  times.map((_, i) => quantiles(values.map((points) => points[i]), [0.25, 0.5, 0.75])));
+
+function medianTrace(name, colour, dash, times, values, large) {
+  const spread = spreadOf(values, times), quartiles = values.length > 1
+    ? { low: spread.map((q) => q[0]), high: spread.map((q) => q[2]) } : {};
+  return {
+    name, colour, dash, x: times, y: spread.map((q) => q[1]), ...quartiles,
+    width: (times.length === 1 ? 3 : 1) * (large ? 2.2 : 1.6),
+  };
+}
+
+// The notes of a recorded loop.
+function remarks() {
+  return series().flatMap((s) => (s.job.remarks ?? []).filter(({ run }) => s.runs.includes(run))
+    .map(({ frames, text }) => ({ x: onAxis(s, frames), text })));
+}
+
+// The range of a task's scores, and of what was measured if that is wider. Tasks with the same
+// bounds share it, so that their panels can be compared.
+function scoreRange(task) {
+  const { minimum, maximum, tasks } = curriculum();
+  const alike = task === null ? tasks.map((_, i) => i) : tasks.map((_, i) => i).filter((i) => (
+    minimum[i] === minimum[task] && maximum[i] === maximum[task]));
+  let low = Math.min(...alike.map((i) => minimum[i]));
+  let high = Math.max(...alike.map((i) => maximum[i]));
+  for (const { curves, runs } of series()) {
+    const found = (page.what === 'training' ? curves : curves.evaluations[page.what])?.returns;
+    for (const run of found ? runs : []) for (const i of alike) for (const y of found[run][i]) {
+      if (y === null) continue;
+      if (y < low) low = y;
+      if (y > high) high = y;
+    }
+  }
   const room = (high - low) * 0.03;
   return [low - room, high + room];
 }
 
-// Between the quartiles: an area for each unbroken part.
-function band(frames, spread, colour) {
-  const x = [], y = [];
-  for (let i = 0; i < frames.length;) {
-    if (spread[i][1] === null) { i++; continue; }
-    let end = i;
-    while (end < frames.length && spread[end][1] !== null) end++;
-    const there = Array.from({ length: end - i }, (_, k) => i + k), back = there.slice().reverse();
-    if (x.length) { x.push(null); y.push(null); }
-    x.push(...there.map((k) => frames[k]), ...back.map((k) => frames[k]));
-    y.push(...there.map((k) => spread[k][0]), ...back.map((k) => spread[k][2]));
-    i = end;
+// Numbers that a loop logs beside its scores, such as a loss.
+function drawScalars(shown) {
+  const names = [...new Set(shown.flatMap((s) => Object.keys(s.curves.scalars ?? {})))];
+  const some = names.slice(0, MOST_SCALARS), holder = $('scalars');
+  $('scalars-title').hidden = holder.hidden = !some.length;
+  if (panels.scalars !== JSON.stringify(some)) {
+    panels.scalars = JSON.stringify(some);
+    dropCharts(holder);
+    holder.replaceChildren(...some.map((name) => make('figure', {},
+      make('figcaption', {}, name), make('div', { class: 'chart small' }))));
   }
+  some.forEach((name, i) => chart(holder.children[i].lastChild, name, () => scalarFigure(name)));
+}
+
+function scalarFigure(name) {
+  const traces = series().flatMap((s) => {
+    const found = s.curves.scalars?.[name];
+    if (!found) return [];
+    const times = found.frames.map((x) => onAxis(s, x));
+    const values = s.runs.map((run) => found.values[run]);
+    return [medianTrace(s.name, lineColour(s.colour), s.dash, times, values, false)];
+  });
+  const all = traces.flatMap(({ y, low = [], high = [] }) => [...y, ...low, ...high])
+    .filter((y) => y !== null && y !== undefined);
+  const low = Math.min(...all), high = Math.max(...all), room = (high - low) * 0.05 || 1;
+  const range = all.length ? [low - room, high + room] : [0, 1];
   return {
-    type: 'scatter', mode: 'lines', x, y, fill: 'toself', fillcolor: pale(colour, 0.16),
-    line: { width: 0 }, hoverinfo: 'skip',
+    traces, size: 'small', x: timeAxis(), label: name,
+    y: { range, format: significant, exact: significant },
   };
 }

@@ -4,40 +4,75 @@
 
 import { toggleTask } from './actions.js';
 import { masteryColour, theme } from './colours.js';
-import { tipFor } from './controls.js';
+import { sample, tipFor } from './controls.js';
 import { $, make } from './elements.js';
 import { orderOf } from './equations.js';
 import { badge, drawLegend } from './legend.js';
 import {
-  curriculum, currentPoint, factorsAt, focus, mean, meanAt, orderFound, page, unit,
+  beside, curriculum, factorsAt, focus, mean, meanAt, meanUntil, orderFound, page, pointOf, unit,
 } from './model.js';
 import { count, digits, ordinal, percent, short, significant } from './text.js';
 
 const NAMED = 60;  // tasks that can still have a name in the picture
+const SMALLEST = 8;  // pixels of a text that can be read
 const LATELY = 3;  // points over which the share of training is averaged
 
-export const graph = {
+const newGraph = () => ({
   key: '',  // for what it was built
+  series: null,  // whose numbers it shows; null before the first point
   order: null, nodes: [], edges: [],
   now: null,  // by what it is: the numbers of each task, or each edge, at this time
   found: null,  // what was found about the order by this time
   turned: false,  // the layers go from the top down, not from left to right
   size: [4, 30],  // the smallest and the largest radius
-};
+});
+export const graph = newGraph();  // of the series in focus
+const second = newGraph();  // of the series beside it
 
-export function drawGraph() {
-  const holder = $('graph'), given = curriculum();
-  const key = `${page.group} ${holder.clientWidth} ${theme()}`;
-  if (graph.key !== key) {
-    graph.key = key;
-    graph.order = orderOf(given);
-    buildGraph(holder, given);
+export function drawGraphs() {
+  const other = beside(), given = curriculum();
+  $('beside').hidden = $('graph-title').hidden = !other;
+  $('graphs').classList.toggle('two', Boolean(other));
+  drawGraph(graph, $('graph'), focus());
+  if (other) {
+    drawGraph(second, $('beside-graph'), other);
+    for (const [title, s] of [['graph-title', focus()], ['beside-title', other]]) {
+      $(title).replaceChildren(sample(s), ` ${s.name}`);
+    }
   }
-  updateGraph();
-  drawLegend(focus(), given, given.tasks.length <= NAMED);
+  $('curriculum-text').textContent = graphText(graph.series, other);
+  drawLegend([focus(), ...(other ? [other] : [])], given, given.tasks.length <= NAMED);
 }
 
-function buildGraph(holder, given) {
+// The curriculum before there is a point: its tasks and their order.
+export function drawEmptyGraph() {
+  const { tasks, edges } = curriculum(), none = tasks.map(() => 0);
+  $('beside').hidden = $('graph-title').hidden = true;
+  buildIfNew(graph, $('graph'));
+  graph.series = null;
+  graph.now = { mastery: none, share: none, redistributed: [null], back: [], on: [] };
+  graph.found = { places: tasks.map(() => null), edges: edges.map(() => 'open') };
+  updateNodes(graph);
+  $('curriculum-text').textContent = 'The first point of training is on its way.';
+}
+
+function drawGraph(g, holder, s) {
+  buildIfNew(g, holder);
+  g.series = s;
+  g.now = numbersNow(g, s, pointOf(s));
+  g.found = orderFound(s, pointOf(s));
+  updateNodes(g);
+}
+
+function buildIfNew(g, holder) {
+  const key = `${page.group} ${holder.clientWidth} ${theme()}`;
+  if (g.key === key) return;
+  g.key = key;
+  g.order = orderOf(curriculum());
+  buildGraph(g, holder, curriculum());
+}
+
+function buildGraph(g, holder, given) {
   const n = given.tasks.length, named = n <= NAMED;
   const places = placesIn(given, holder.clientWidth, named);
   const { turned, largest, wide, high, place, room } = (
@@ -46,18 +81,18 @@ function buildGraph(holder, given) {
     class: named ? null : 'crowd', viewBox: `0 0 ${wide} ${high}`, width: wide, height: high,
     role: 'group', 'aria-label': `The order of ${given.name}, ${count(n, 'task')}`,
   });
-  graph.turned = turned;
-  graph.size = named ? [largest * 0.3, largest] : [4, largest];
-  graph.edges = given.edges.map(([a, b]) => {
+  g.turned = turned;
+  g.size = named ? [largest * 0.3, largest] : [4, largest];
+  g.edges = given.edges.map(([a, b]) => {
     const levels = places[b][0] - places[a][0];
     const d = edgePath(place(places[a]), place(places[b]), levels, turned, largest);
     return ['edge', 'edge back', 'edge on'].map((kind) => make('svg:path', { class: kind, d }));
   });
-  graph.nodes = given.tasks.map((name, task) => {
+  g.nodes = given.tasks.map((name, task) => {
     const label = name.length > room ? `${name.slice(0, room - 1)}…` : name;
-    return makeNode(task, place(places[task]), named ? label : null);
+    return makeNode(g, task, place(places[task]), named ? label : null);
   });
-  root.append(...graph.edges.flat(), ...graph.nodes);
+  root.append(...g.edges.flat(), ...g.nodes);
   holder.replaceChildren(root);
 }
 
@@ -92,7 +127,7 @@ function graphLayout(places, width, named) {
   };
 }
 
-function makeNode(task, [x, y], name) {
+function makeNode(g, task, [x, y], name) {
   const press = (event) => {
     if (event.key !== 'Enter' && event.key !== ' ') return;
     event.preventDefault();
@@ -108,9 +143,9 @@ function makeNode(task, [x, y], name) {
     'data-task': task, on: { click: () => toggleTask(task), keydown: press },
   },
   make('svg:circle', { class: 'ring' }),
-  make('svg:circle', { class: 'disc', r: graph.size[0] }),
+  make('svg:circle', { class: 'disc', r: g.size[0] }),
   ...inside);
-  tipFor(node, () => taskTip(task));
+  tipFor(node, () => taskTip(g, task));
   return node;
 }
 
@@ -123,19 +158,18 @@ function edgePath([x0, y0], [x1, y1], levels, turned, radius) {
     : `M${x0} ${y0}C${x} ${y0 - bow} ${x} ${y1 - bow} ${x1} ${y1}`;
 }
 
-function updateGraph() {
-  const s = focus();
-  graph.now = numbersNow(s, currentPoint());
-  graph.found = orderFound(s, currentPoint());
-  const many = graph.nodes.length > NAMED;
-  const whole = many ? Math.max(...graph.now.share, 1e-9) : 1;  // of the largest
-  graph.nodes.forEach((node, task) => updateNode(node, task, whole));
-  updateEdges();
-  $('curriculum-text').textContent = graphText(s);
+function updateNodes(g) {
+  const many = g.nodes.length > NAMED;
+  const whole = many ? Math.max(...g.now.share, 1e-9) : 1;  // of the largest
+  g.nodes.forEach((node, task) => updateNode(g, node, task, whole));
+  updateEdges(g);
 }
 
-function numbersNow(s, point) {
-  const now = { ...factorsAt(s, graph.order, point), probability: meanAt(s, 'probability', point) };
+function numbersNow(g, s, point) {
+  const now = {
+    ...factorsAt(s, g.order, point),
+    probability: meanAt(s, 'probability', point), until: meanUntil(s, 'probability', point),
+  };
   const from = Math.max(point - LATELY + 1, 0);
   const lately = Array.from({ length: point - from + 1 }, (_, i) => meanAt(s, 'share', from + i));
   now.share = now.mastery.map((_, task) => mean(lately.map((shares) => shares[task])));
@@ -149,17 +183,19 @@ function support(s, episodes) {
   return `of about ${significant(episodes * s.program.settings.window)} returns`;
 }
 
-function updateNode(node, task, whole) {
-  const mastery = graph.now.mastery[task], share = graph.now.share[task];
-  const [least, largest] = graph.size, [fill, ink] = masteryColour(mastery);
+function updateNode(g, node, task, whole) {
+  const mastery = g.now.mastery[task], share = g.now.share[task];
+  const [least, largest] = g.size, [fill, ink] = masteryColour(mastery);
   const r = least + (largest - least) * Math.sqrt(share / whole);
-  const place = graph.found.places[task];
+  const place = g.found.places[task];
   const [ring, disc, inside, name, found] = node.children;
   ring.setAttribute('r', r + 5);
   disc.style.setProperty('r', `${r}px`);
   disc.style.fill = fill;
   if (inside) {
-    inside.textContent = r > 15 ? percent(mastery) : '';
+    const text = percent(mastery), size = Math.min(12, 1.8 * r / (0.56 * text.length));
+    inside.textContent = size >= SMALLEST && g.series ? text : '';
+    inside.style.fontSize = `${size}px`;  // so that it fits into the disc
     inside.style.fill = ink;
     name.style.transform = `translateY(${r + 18}px)`;
     const aside = r * Math.SQRT1_2 + 5;
@@ -173,37 +209,39 @@ function updateNode(node, task, whole) {
     + `${percent(share)} of training${place === null ? '' : `, learned ${ordinal(place)}`}`);
 }
 
-function updateEdges() {
-  const { now } = graph;
+function updateEdges(g) {
+  const { now } = g;
   const total = now.redistributed.includes(null) ? 0 : now.redistributed.reduce((a, b) => a + b, 0);
-  graph.edges.forEach(([given, back, on], e) => {
-    given.setAttribute('class', `edge ${graph.found.edges[e]}`);
+  g.edges.forEach(([given, back, on], e) => {
+    given.setAttribute('class', `edge ${g.found.edges[e]}`);
     for (const [line, flow, side] of [[back, now.back[e], -1], [on, now.on[e], 1]]) {
-      const wide = total > 0 && flow !== null ? Math.min(100 * flow / total, 12) : 0;
+      const wide = total > 0 && flow ? Math.min(100 * flow / total, 12) : 0;
       const aside = side * (wide / 2 + 0.8);
       line.style.strokeWidth = `${wide < 0.25 ? 0 : wide}px`;
-      line.style.transform = graph.turned ? `translateX(${aside}px)` : `translateY(${aside}px)`;
+      line.style.transform = g.turned ? `translateX(${aside}px)` : `translateY(${aside}px)`;
     }
   });
 }
 
-function graphText(s) {
-  const after = `${short(s.curves.frames[currentPoint()])} ${unit()}`;
+function graphText(s, other) {
+  const after = `${short(s.curves.frames[pointOf(s)])} ${unit()}`;
   const many = s.runs.length > 1 ? `, the mean over ${s.runs.length} seeds` : '';
+  const both = other ? `${s.name} and ${other.name}` : s.name;
   let passes = '';
   if (s.program.attention !== 'mastering-rate') {
-    passes = ' This program passes no attention on.';
+    passes = ` ${other ? s.name : 'This program'} passes no attention on.`;
   } else if (graph.now.back.includes(null)) {
     passes = ' What is passed on is not known: learning progress was not kept.';
   }
-  return `Under ${s.name}, after ${after}${many}.${passes} Click a task to look closer.`;
+  return `Under ${both}, after ${after}${many}.${passes} Click a task to look closer.`;
 }
 
 // The numbers of equation 1.
-function taskTip(task) {
-  const s = focus();
+function taskTip(g, task) {
+  const s = g.series;
+  if (!s) return [make('strong', {}, curriculum().tasks[task])];
   const many = s.runs.length > 1 ? `mean over ${s.runs.length} seeds` : '';
-  const rows = tipRows(s, task).map(([name, value, note = '']) => make('tr', {},
+  const rows = tipRows(g, task).map(([name, value, note = '']) => make('tr', {},
     make('th', {}, name), make('td', {}, value), make('td', { class: 'soft' }, note)));
   return [
     make('strong', {}, curriculum().tasks[task]), ' ', make('span', { class: 'soft' }, many),
@@ -211,10 +249,10 @@ function taskTip(task) {
   ];
 }
 
-function tipRows(s, task) {
-  const formula = s.program.attention === 'mastering-rate', { settings } = s.program;
-  const now = Object.fromEntries(Object.entries(graph.now).map(([name, x]) => [name, x[task]]));
-  const place = graph.found.places[task], learned = s.curves.frames[graph.found.learned[task]];
+function tipRows(g, task) {
+  const s = g.series, formula = s.program.attention === 'mastering-rate', { settings } = s.program;
+  const now = Object.fromEntries(Object.entries(g.now).map(([name, x]) => [name, x[task]]));
+  const place = g.found.places[task], learned = s.curves.frames[g.found.learned[task]];
   const rows = [
     ['mastery M', digits(now.mastery, 3), support(s, now.episodes)],
     ['learnability M_Anc', digits(now.learnability, 3), 'the least among its ancestors'],
@@ -238,8 +276,9 @@ function tipRows(s, task) {
     rows.push(['passed on: a″', significant(now.redistributed), 'equations 2 and 3']);
   }
   if (now.next !== null) rows.push(['probability', percent(now.next), 'from here on']);
-  const before = now.next === null ? 'probability' : 'and until here';
-  rows.push([before, percent(now.probability), 'the mean over this point']);
+  const before = now.next === null ? 'probability' : 'at this point';
+  rows.push([before, percent(now.probability), 'the mean over its time-steps']);
+  rows.push(['until here', percent(now.until), 'the mean since the start']);
   rows.push(['share of training', percent(now.share)]);
   return rows;
 }

@@ -6,8 +6,9 @@ import { $, make } from './elements.js';
 import { LEARNED } from './model.js';
 
 // Only what the graph has: badges if there is room, flows if the program passes attention on.
-export function drawLegend(s, given, badges) {
-  const passes = s.program.attention === 'mastering-rate', edges = given.edges.length > 0;
+export function drawLegend(shown, given, badges) {
+  const passes = shown.some((s) => s.program.attention === 'mastering-rate');
+  const edges = given.edges.length > 0;
   rebuild($('legend'), [passes, edges, badges], () => [
     ...numbersKey(), ...(passes && edges ? flowKey() : []), ...orderKey(edges, badges)]);
 }

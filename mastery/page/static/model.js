@@ -7,7 +7,7 @@ export const KINDS = ['mastered', 'learnable', 'not yet learnable'];
 export const LEARNABLE = 0.5;  // the mastery of all ancestors from which a task is learnable
 export const LEARNED = 0.6;  // the mastery from which a task is learned
 const FORGOTTEN = 0.3;  // and below which one that was learned is forgotten
-export const SMOOTH = 5;  // points over which returns in training are averaged
+export const SMOOTH = 5;  // points over which returns at the end are averaged, and curves at first
 const MOST_SERIES = 8;  // that are shown at first
 const DASHES = ['solid', 'dash', 'dot', 'dashdot'];
 
@@ -18,13 +18,24 @@ export const page = {
   group: '',  // the curriculum in focus
   jobs: new Set(), hidden: new Set(), seeds: new Set(),  // chosen jobs; series and seeds left out
   program: '',  // the series in focus
+  beside: '',  // the series whose graph is beside it, or '' for none
   task: null,  // the task in focus, or null for all
   frames: Infinity,  // the time; infinite: the last point, as they come
-  what: 'training', log: false, smooth: true, threshold: 0.9, score: '', against: '',
-  sort: { column: '', down: true },
+  axis: 'frames',  // what charts have along the bottom: frames (of any unit), steps or seconds
+  zoom: null,  // the range of that axis that charts show; null: all
+  what: 'training', log: false, smooth: SMOOTH, each: false,  // each: a line for each seed
+  threshold: 0.9, score: '', against: '', sort: { column: '', down: true },
 };
 
 const groupOf = (job) => `${job.curriculum.fingerprint} ${job.unit}`;
+
+// The group to begin with: that of the newest job that is training, else of the newest if the page
+// is live, else the first.
+export function firstGroup() {
+  const newest = (jobs) => jobs.reduce((a, b) => (b.created > a.created ? b : a));
+  const { jobs, live } = page.index, training = jobs.filter((job) => job.state === 'training');
+  return groupOf(training.length ? newest(training) : live ? newest(jobs) : jobs[0]);
+}
 
 // The jobs of each curriculum.
 export function jobGroups() {
@@ -47,16 +58,22 @@ export function chosenJobs() {
 }
 
 export function chooseGroup(group) {
-  page.group = group;
-  page.task = null;
-  page.jobs = new Set();
+  Object.assign(page, {
+    group, task: null, frames: Infinity, zoom: null, program: '', beside: '',
+    jobs: new Set(), hidden: new Set(), seeds: new Set(),
+  });
   let programs = 0;
-  for (const job of groupJobs()) {
+  for (const job of trainingFirst(groupJobs())) {
     programs += job.programs.length;
     if (page.jobs.size === 0 || programs <= MOST_SERIES) page.jobs.add(job.key);
   }
-  page.hidden = new Set();
-  page.seeds = new Set();
+}
+
+// Jobs that are training, the newest of them first; then the others as they are.
+function trainingFirst(jobs) {
+  const training = jobs.filter((job) => job.state === 'training');
+  training.sort((a, b) => b.created.localeCompare(a.created));
+  return [...training, ...jobs.filter((job) => job.state !== 'training')];
 }
 
 // Every program of every chosen job: its runs, and how it is drawn.
@@ -64,16 +81,15 @@ export function allSeries() {
   // programs of several jobs have the job's name after their own
   const labels = chosenJobs().flatMap((job) => job.programs.map((program) => program.label));
   const several = new Set(labels.filter((label, i) => labels.indexOf(label) !== i));
-  const jobs = groupJobs(), colours = programColours(jobs);
-  return jobs.flatMap((job, number) => {
+  const jobs = groupJobs(), styles = seriesStyles(jobs);
+  return jobs.flatMap((job) => {
     if (!page.jobs.has(job.key) || !page.curves.has(job.key)) return [];
     return job.programs.map((program, i) => {
-      const { label } = program, [colour, dash] = colours.get(label);
+      const { label } = program, key = `${job.key} ${label}`, [colour, dash] = styles.get(key);
       return {
-        key: `${job.key} ${label}`, job, program, curves: page.curves.get(job.key),
+        key, job, program, curves: page.curves.get(job.key),
         name: several.has(label) ? `${label} · ${job.name}` : label,
-        colour, dash: DASHES[(dash + number) % DASHES.length],
-        runs: chosenRuns(job, i),
+        colour, dash, runs: chosenRuns(job, i),
       };
     });
   });
@@ -101,39 +117,84 @@ export function firstOf(shown) {
   return shown.find((s) => s.program.attention === 'mastering-rate') ?? shown[0];
 }
 
-// A fixed colour for each program that has one; for the others those that are left, and then again
-// with another dash.
-function programColours(jobs) {
-  const labels = [...new Set(jobs.flatMap((job) => job.programs.map((p) => p.label)))];
-  const fixed = page.index.colours;
-  const used = new Set(labels.map((label) => fixed[label]));
-  const free = page.index.palette.filter((colour) => !used.has(colour));
-  let next = 0;
-  return new Map(labels.map((label) => {
-    if (fixed[label]) return [label, [fixed[label], 0]];
-    const i = next++;
-    return [label, [free[i % free.length], Math.floor(i / free.length)]];
-  }));
+// The colour and dash of each series: its program's own, which is the same in all pictures. If
+// another job has the same program, the next dash, and then the next colour, that is free.
+function seriesStyles(jobs) {
+  const { styles = {}, palette } = page.index, found = new Map(), used = new Set();
+  const labels = jobs.flatMap((job) => (
+    job.programs.map(({ label }) => [`${job.key} ${label}`, label])));
+  for (const [key, label] of labels) {
+    const own = styles[label] ?? [palette[found.size % palette.length], 'solid'];
+    const [colour, dash] = own, from = DASHES.indexOf(dash);
+    const dashes = DASHES.map((_, i) => DASHES[(from + i) % DASHES.length]);
+    const choices = [colour, ...palette].flatMap((c) => dashes.map((d) => [c, d]));
+    const style = choices.find((choice) => !used.has(choice.join())) ?? own;
+    used.add(style.join());
+    found.set(key, style);
+  }
+  return found;
 }
 
 export const curriculum = () => groupJobs()[0].curriculum;
 export const unit = () => groupJobs()[0].unit;
 export const scoreName = () => groupJobs()[0].score;
 
-// The number of the point at the page's time, of the series in focus.
-export function currentPoint() {
-  const { frames } = focus().curves;
+// The series whose graph is beside that of the series in focus, if there is one.
+export function beside() {
+  const own = focus();
+  return series().find((s) => s.key === page.beside && s.key !== own.key) ?? null;
+}
+
+// The number of the point of a series at the page's time.
+export function pointOf(s) {
+  const { frames } = s.curves;
   return page.frames === Infinity ? frames.length - 1 : pointAt(frames, page.frames);
 }
 
+export const currentPoint = () => pointOf(focus());
+
+// The points of a series as numbers on the charts' axis.
+export const timesOf = (s) => s.curves[page.axis] ?? s.curves.frames;
+
+// The axes that all series have.
+export function axes() {
+  const shown = series(), all = ['frames', 'steps', 'seconds'];
+  return all.filter((axis) => shown.every((s) => s.curves[axis]?.length));
+}
+
+export function axisTitle(axis = page.axis) {
+  if (axis === 'seconds') return 'time of training, all runs together';
+  return axis === 'steps' ? 'time-steps' : unit();
+}
+
+// A time in frames as a number on the charts' axis: by the last point up to then, and what is left
+// in proportion.
+export function onAxis(s, frames) {
+  if (page.axis === 'frames' || !s.curves[page.axis]) return frames;
+  const all = s.curves.frames, times = timesOf(s), i = pointAt(all, frames);
+  const next = Math.min(i + 1, all.length - 1), span = all[next] - all[i];
+  if (span === 0 || frames <= all[i]) return times[i] * Math.min(frames / all[i], 1);
+  return times[i] + (frames - all[i]) / span * (times[next] - times[i]);
+}
+
 // The last point up to a time.
-function pointAt(frames, time) {
+export function pointAt(frames, time) {
   let low = 0, high = frames.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (frames[middle] <= time) low = middle + 1; else high = middle;
   }
   return Math.max(low - 1, 0);
+}
+
+// The mean of a metric of each task from the beginning up to a point, over time and runs.
+export function meanUntil(s, metric, point) {
+  const { frames } = s.curves;
+  const each = frames.slice(0, point + 1).map((x, i) => x - (frames[i - 1] ?? 0));
+  const ofRun = (points) => each.reduce((sum, weight, i) => sum + weight * points[i], 0);
+  const known = s.curves[metric];
+  return curriculum().tasks.map((_, task) => (
+    mean(s.runs.map((run) => ofRun(known[run][task]))) / frames[point]));
 }
 
 // One number for each task at a time, the mean over the runs of a series.
@@ -151,16 +212,18 @@ export function factorsAt(s, order, point) {
   }));
 }
 
-// The scores of a task, or their mean over all tasks, of each run: by what is measured.
-export function scoreCurves(s, task) {
+// The scores of a task, or their mean over all tasks, of each run: by what is measured. `smooth` is
+// the number of points of which the mean is taken.
+export function scoreCurves(s, task, smooth = page.smooth) {
   const training = page.what === 'training';
   const measured = training ? s.curves : s.curves.evaluations[page.what];
-  if (!measured?.returns) return { frames: [], values: [] };
+  if (!measured?.returns) return { times: [], values: [] };
   const { frames, returns } = measured;
-  const steady = training && page.smooth ? smoothed : (points) => points;
+  const times = training ? timesOf(s) : frames.map((x) => onAxis(s, x));
+  const steady = training && smooth > 1 ? (points) => smoothed(points, smooth) : (points) => points;
   const values = s.runs.map((run) => (
     task === null ? meanOfTasks(returns[run], steady) : steady(returns[run][task])));
-  return { frames, values };
+  return { times, values };
 }
 
 // A task that was not played lately counts with what it was last.
@@ -179,11 +242,11 @@ export function lastKnown(points) {
 }
 
 // The mean over the last few points; where nothing is known now there is a gap.
-export function smoothed(points) {
+export function smoothed(points, over = SMOOTH) {
   const known = lastKnown(points);
   return known.map((x, i) => {
     if (x === null || points[i] === null) return null;
-    return mean(known.slice(Math.max(i - SMOOTH + 1, 0), i + 1).filter((y) => y !== null));
+    return mean(known.slice(Math.max(i - over + 1, 0), i + 1).filter((y) => y !== null));
   });
 }
 
@@ -243,18 +306,19 @@ export function orderAt(spans, edges, point) {
   };
 }
 
-const spansKept = { curves: null, runs: '', spans: [] };  // of the series that was last asked for
+const spansKept = new WeakMap();  // by curves: by runs, the spans
 
 // By task: from which point, and up to which, it is learned; each time that it is.
 function learnedSpans(s) {
   const { curves } = s, runs = s.runs.join();
-  if (spansKept.curves !== curves || spansKept.runs !== runs) {
+  if (!spansKept.has(curves)) spansKept.set(curves, new Map());
+  const kept = spansKept.get(curves);
+  if (!kept.has(runs)) {
     const meanOf = (task) => curves.frames.map((_, i) => (
       knownMean(s.runs.map((run) => curves.mastery[run][task][i]))));
-    const spans = curriculum().tasks.map((_, task) => spansOf(meanOf(task)));
-    Object.assign(spansKept, { curves, runs, spans });
+    kept.set(runs, curriculum().tasks.map((_, task) => spansOf(meanOf(task))));
   }
-  return spansKept.spans;
+  return kept.get(runs);
 }
 
 // The same of one task, from its mastery at each point; one that is missing changes nothing.

@@ -10,14 +10,15 @@ export function chooseSource() {
 const fileSource = {
   async index() {
     const found = await unpack('index');
-    this.clips = found.clips;
+    this.packed = found.clips;
     return found;
   },
   curves(job, had) {
     return had ? Promise.resolve(had) : unpack(job.key);
   },
-  async clip(job, task) {
-    return this.clips[job.key]?.[job.curriculum.tasks[task]] ?? null;
+  // by run, the clips of a task
+  clips(job, task) {
+    return this.packed[job.key]?.[job.curriculum.tasks[task]];
   },
 };
 
@@ -40,8 +41,8 @@ const serverSource = {
     for (const given of Object.values(news.evaluations)) given.returns = numbers(given.returns);
     return news.from === 0 ? news : joined(had, news);
   },
-  async clip(job, task, run) {
-    return (await fetch(`clip/${job.key}/${task}/${run}`, { cache: 'no-store' })).json();
+  async clip(job, task, run, frames) {
+    return (await fetch(`clip/${job.key}/${task}/${run}/${frames}`, { cache: 'no-store' })).json();
   },
 };
 
@@ -65,7 +66,10 @@ function numbers({ shape: [runs, tasks, points], float64 }) {
 
 // What a page has, up to its last full point, and what came after that.
 function joined(had, news) {
-  const found = { ...news, frames: had.frames.slice(0, news.from).concat(news.frames) };
+  const found = { ...news };
+  for (const axis of ['frames', 'seconds', 'steps']) {
+    if (news[axis]) found[axis] = (had[axis] ?? []).slice(0, news.from).concat(news[axis]);
+  }
   for (const name of METRICS) {
     if (!news[name]) continue;
     found[name] = news[name].map((tasks, run) => tasks.map((points, task) => {

@@ -27,14 +27,9 @@ export function significant(x) {
 }
 
 export function duration(seconds) {
-  if (seconds === null || !Number.isFinite(seconds)) return '–';
+  if (missing(seconds) || !Number.isFinite(seconds)) return '–';
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172800) return `${(seconds / 3600).toFixed(1)} h`;
   return `${(seconds / 86400).toFixed(1)} days`;
-}
-
-// Names go into Plotly's text, which reads some HTML.
-export function plain(text) {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

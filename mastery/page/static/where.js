@@ -1,13 +1,15 @@
 // Where training went: the probabilities of the tasks over time, and how much was spent on tasks
 // that were mastered, learnable, or not yet learnable.
 
-import { chart, dropCharts, framesAxis } from './charts.js';
+import { chart, dropCharts, timeAxis } from './charts.js';
 import { shade, theme } from './colours.js';
 import { rebuild, sample } from './controls.js';
 import { $, make } from './elements.js';
 import { graph } from './graph.js';
-import { curriculum, KINDS, kindsOf, LEARNABLE, mean, page, series, weights } from './model.js';
-import { percent, plain } from './text.js';
+import {
+  curriculum, KINDS, kindsOf, LEARNABLE, mean, page, series, timesOf, weights,
+} from './model.js';
+import { percent } from './text.js';
 
 const MOST_ROWS = 8;  // series
 const MOST_LAYERS = 40;  // areas in a chart
@@ -40,8 +42,8 @@ function drawRow(row, s) {
   const spent = kindsOf(s, graph.order).map((of) => of.reduce((sum, x, i) => sum + x * each[i], 0));
   row.querySelector('.spent').replaceChildren(
     ...spent.map((x, i) => make('div', {}, make('b', {}, percent(x)), ` ${KINDS[i]}`)));
-  chart(left, () => layersFigure(s));
-  chart(right, () => kindsFigure(s, kindsOf(s, graph.order)));
+  chart(left, `probabilities, ${s.name}`, () => layersFigure(s));
+  chart(right, `where training went, ${s.name}`, () => kindsFigure(s, kindsOf(s, graph.order)));
 }
 
 function whereText(shown, all) {
@@ -76,27 +78,21 @@ function drawWhereKey() {
 
 function layersFigure(s) {
   const { frames, probability } = s.curves;
-  return stacked(frames, layers().map(({ inside, name, colour }) => {
+  return stacked(s, layers().map(({ inside, name, colour }) => {
     const together = (run, i) => inside.reduce((sum, task) => sum + probability[run][task][i], 0);
     return { name, colour, y: frames.map((_, i) => mean(s.runs.map((run) => together(run, i)))) };
   }));
 }
 
 function kindsFigure(s, kinds) {
-  return stacked(s.curves.frames, kinds.map((y, i) => (
+  return stacked(s, kinds.map((y, i) => (
     { name: KINDS[i], colour: shade(KIND_COLOURS[i]), y })));
 }
 
-function stacked(frames, areas) {
+function stacked(s, areas) {
   return {
-    traces: areas.map(({ name, colour, y }) => ({
-      type: 'scatter', mode: 'lines', stackgroup: 'all', x: frames, y, name: plain(name),
-      line: { width: 0, color: colour }, fillcolor: colour, hovertemplate: '%{y:.0%}',
-    })),
-    layout: {
-      margin: { l: 38, r: 8, t: 6, b: 24 },
-      xaxis: { ...framesAxis(), nticks: 6 },
-      yaxis: { range: [0, 1], tickformat: '.0%', nticks: 3 },
-    },
+    traces: areas.map((area) => ({ ...area, x: timesOf(s) })), stacked: true, size: 'middle',
+    x: timeAxis(), y: { range: [0, 1], ticks: [0, 0.5, 1], format: percent, exact: percent },
+    label: `${s.name}, over time: ${areas.map(({ name }) => name).join(', ')}`,
   };
 }

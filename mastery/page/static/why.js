@@ -1,5 +1,5 @@
 // Why each task has its probability at this time: the factors of its attention, as bars. And the
-// task in focus, with a clip of the agent on it.
+// task in focus.
 
 import { toggleTask } from './actions.js';
 import { lineColour, theme } from './colours.js';
@@ -21,18 +21,19 @@ const COLUMNS = {
     ['attention', 'attention', 'a, eq. 1', false],
     ['redistributed', 'passed on', 'a″, eq. 2, 3', false],
     ['next', 'probability', 'from here on', true],
-    ['probability', 'until here', 'the mean', true],
+    ['until', 'until here', 'the mean', true],
   ],
   'learning-progress': [
     ['mastery', 'mastery', 'M', true],
     ['betaHat', 'learning progress', '|β̂|', true],
     ['next', 'probability', 'from here on', true],
-    ['probability', 'until here', 'the mean', true],
+    ['until', 'until here', 'the mean', true],
   ],
   other: [
     ['mastery', 'mastery', 'M', true],
     ['learnability', 'given ancestors', 'M_Anc, the least', true],
-    ['probability', 'probability', '', true],
+    ['probability', 'probability', 'at this point', true],
+    ['until', 'until here', 'the mean', true],
   ],
 };
 
@@ -75,7 +76,7 @@ function tasksWithBars() {
   return likeliest.sort((a, b) => a - b);
 }
 
-const isProbability = (name) => name === 'next' || name === 'probability';
+const isProbability = (name) => ['next', 'probability', 'until'].includes(name);
 
 function buildWhy(s, columns, tasks) {
   why.cells = columns.map(([name, , , whole]) => ({ name, whole, bars: [] }));
@@ -132,59 +133,22 @@ function autoText({ dark, hint }) {
     + 'does not use equation 1, and its own estimate of mastery can differ from M.';
 }
 
-const shownClip = { key: '' };  // of what a clip is shown, or offered
-
 // The task in focus, or the likeliest one.
+export const taskShown = () => page.task ?? likeliest();
+
+function likeliest() {
+  const chance = chances();
+  return chance.indexOf(Math.max(...chance));
+}
+
+const chances = () => (
+  graph.now.next.includes(null) ? graph.now.probability : graph.now.next);
+
 function drawTask() {
-  const s = focus(), { now } = graph;
-  const chance = now.next.includes(null) ? now.probability : now.next;
-  const likeliest = chance.indexOf(Math.max(...chance));
-  const task = page.task ?? likeliest, name = curriculum().tasks[task];
-  $('agent-title').textContent = name;
-  if (!$('agent-body').firstChild) {
-    $('agent-body').append(
-      make('p', { class: 'soft', id: 'agent-facts' }), make('div', { id: 'agent-clip' }));
-  }
+  const task = taskShown();
+  $('agent-title').textContent = curriculum().tasks[task];
   $('agent-facts').textContent = [
     page.task === null ? 'the likeliest task now' : '',
-    `mastery ${percent(now.mastery[task])}`, `probability ${percent(chance[task])}`,
+    `mastery ${percent(graph.now.mastery[task])}`, `probability ${percent(chances()[task])}`,
   ].filter(Boolean).join(' · ');
-  const checkpoint = page.index.live ? s.job.checkpoint?.step : '';
-  const key = `${s.job.key} ${task} ${s.runs[0]} ${checkpoint}`;
-  if (shownClip.key === key) return;
-  shownClip.key = key;
-  drawClip(s, task, name);
-}
-
-async function drawClip(s, task, name) {
-  const { key } = shownClip, ask = () => page.source.clip(s.job, task, s.runs[0]);
-  const show = (found) => { if (shownClip.key === key) showClip(found, name); };
-  if (unit() !== 'frames') sayOfClip('In supervised learning there is nothing to see of an agent.');
-  else if (!page.index.live) show(await ask());
-  else if (!s.job.clips) sayOfClip('The agent can be seen after the first checkpoint.');
-  else {
-    const seed = s.job.runs[s.runs[0]][1];
-    const click = async () => {
-      sayOfClip('playing …');
-      show(await ask().catch(() => ({ error: 'mastery watch does not answer' })));
-    };
-    $('agent-clip').replaceChildren(make('button', { type: 'button', on: { click } },
-      `▶ watch the agent of ${s.program.label}, seed ${seed}`));
-  }
-}
-
-function showClip(found, name) {
-  if (found?.gif) {
-    const src = `data:image/gif;base64,${found.gif}`;
-    $('agent-clip').replaceChildren(
-      make('img', { src, alt: `The agent on ${name}` }), make('p', { class: 'soft' }, found.text));
-  } else if (found?.error) {
-    sayOfClip(`There is no clip: ${found.error}`);
-  } else {
-    sayOfClip('There is no clip in this file; mastery report --clips makes some.');
-  }
-}
-
-function sayOfClip(text) {
-  $('agent-clip').replaceChildren(make('p', { class: 'soft' }, text));
 }
