@@ -12,8 +12,7 @@ from mastery import MasteryError
 from mastery.page import assemble, files
 
 STATIC = resources("mastery.page") / "static"
-OTHERS = {"plotly-basic.min.js"}  # not our own
-OURS = sorted(path.name for path in STATIC.iterdir() if path.name not in OTHERS)
+OURS = sorted(path.name for path in STATIC.iterdir())
 MODULES = [name for name in OURS if name.endswith(".js")]
 IMPORT = re.compile(r"^import \{([^}]*)\} from '\./([\w.-]+)';$", re.MULTILINE)
 DECLARED = re.compile(
@@ -44,7 +43,7 @@ def test_lines_are_short(name):
 
 
 def test_every_file_is_part_of_the_page():
-    assert sorted(files.parts()) == sorted({*OURS, *OTHERS} - {"page.html"})
+    assert sorted(files.parts()) == sorted({*OURS} - {"page.html"})
     assert len(files.parts()) == len(set(files.parts()))
 
 
@@ -152,7 +151,7 @@ def test_the_single_file_allows_its_own_scripts_alone(tmp_path):
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
-    for tag, count in (("script", 2), ("style", 1)):
+    for tag, count in (("script", 1), ("style", 1)):
         inside = re.findall(rf'<{tag}(?: type="module")?>(.*?)</{tag}>', text, re.DOTALL)
         hashes = [hashlib.sha256(x.encode()).digest() for x in inside]
         allowed = [f"'sha256-{base64.b64encode(x).decode()}'" for x in hashes]

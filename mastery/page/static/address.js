@@ -8,7 +8,7 @@ import {
 import { short } from './text.js';
 
 const AXES = ['frames', 'steps', 'seconds'];
-const list = (names) => [...names].map(encodeURIComponent).join();
+const nameList = (names) => [...names].map(encodeURIComponent).join();
 
 // The address of what is shown.
 export function addressNow() {
@@ -36,11 +36,11 @@ function sayChoices(say, one) {
   const name = (key) => all.find((s) => s.key === key)?.name;
   const usual = defaultJobs();
   if (chosenJobs().length !== usual.size || chosenJobs().some((job) => !usual.has(job.key))) {
-    say('jobs', list(chosenJobs().map((job) => job.name)));
+    say('jobs', nameList(chosenJobs().map((job) => job.name)));
   }
-  if (page.hidden.size && shown.length) say('programs', list(shown.map((s) => s.name)));
+  if (page.hidden.size && shown.length) say('programs', nameList(shown.map((s) => s.name)));
   const seeds = new Set(jobs.flatMap((job) => job.runs.map(([, seed]) => seed)));
-  if (page.seeds.size) say('seeds', list([...seeds].filter((seed) => !page.seeds.has(seed))));
+  if (page.seeds.size) say('seeds', nameList([...seeds].filter((seed) => !page.seeds.has(seed))));
   const first = firstOf(shown);
   say('program', page.program && page.program !== first?.key && one(name(page.program) ?? ''));
   say('beside', page.beside && one(name(page.beside) ?? ''));
@@ -80,7 +80,7 @@ function defaultJobs() {
 }
 
 // What an address says, by key; a list where there are commas.
-function said(hash) {
+function readHash(hash) {
   const found = new Map();
   for (const part of hash.replace(/^#/, '').split('&')) {
     const at = part.indexOf('=');
@@ -98,12 +98,12 @@ function decoded(text) {
 }
 
 // Whether an address is about what is shown, and not about a place on the page.
-export const isChoice = (hash) => said(hash).size > 0;
+export const isChoice = (hash) => readHash(hash).size > 0;
 
 // Show what an address says, as far as it is there. `read` reads the curves of the chosen jobs,
 // after which programs have names.
 export async function showAddress(hash, read) {
-  const given = said(hash), first = (key) => given.get(key)?.[0];
+  const given = readHash(hash), first = (key) => given.get(key)?.[0];
   const number = (key, usual) => {
     const found = Number(first(key) ?? NaN);
     return Number.isFinite(found) ? found : usual;

@@ -7,7 +7,7 @@ import { beside, curriculum, focus, page, pointAt, unit } from './model.js';
 import { short } from './text.js';
 import { taskShown } from './why.js';
 
-const made = new Map();  // by job, task, run and moment: a clip, or the promise of one
+const madeClips = new Map();  // by job, task, run and moment: a clip, or the promise of one
 const holders = new Map();  // by element: who is in it, the moment that is shown, and its text
 
 // For the series in focus beside its task, or, if another is beside it, both below their graphs.
@@ -31,17 +31,17 @@ function drawClip(holder, s, task) {
   holders.set(holder, state);
   const wanted = moments.length ? moments[pointAt(moments, page.frames)] : null;
   const ask = { s, task, run, moments, wanted, who };
-  const clip = made.get(`${who} ${wanted}`);
-  if (wanted === null) return say(holder, state, whyNone(s));
+  const clip = madeClips.get(`${who} ${wanted}`);
+  if (wanted === null) return sayOfClip(holder, state, whyNone(s));
   if (!page.index.live) {
     const found = page.source.clips(s.job, task)[run].find(({ frames }) => frames === wanted);
-    return show(holder, state, ask, found);
+    return showClip(holder, state, ask, found);
   }
-  if (clip && !(clip instanceof Promise)) return show(holder, state, ask, clip);
-  if (clip) return say(holder, state, 'playing …', wanted);
+  if (clip && !(clip instanceof Promise)) return showClip(holder, state, ask, clip);
+  if (clip) return sayOfClip(holder, state, 'playing …', wanted);
   // while runs train, a newer agent is offered, and the clip of an older one stays
-  if (page.frames < Infinity || state.shown === null) return offer(holder, state, ask);
-  return show(holder, state, ask, made.get(`${who} ${state.shown}`));
+  if (page.frames < Infinity || state.shown === null) return offerClip(holder, state, ask);
+  return showClip(holder, state, ask, madeClips.get(`${who} ${state.shown}`));
 }
 
 // The moments, in frames, at which a run's agent can be seen on a task.
@@ -61,14 +61,14 @@ function whyNone(s) {
     : 'There is no clip in this file; mastery report --clips makes some.';
 }
 
-function say(holder, state, text, key = text) {
+function sayOfClip(holder, state, text, key = text) {
   if (state.text === key) return false;
   Object.assign(state, { text: key, shown: null });
   holder.replaceChildren(text ? make('p', { class: 'soft' }, text) : '');
   return false;
 }
 
-function offer(holder, state, ask) {
+function offerClip(holder, state, ask) {
   const key = `offer ${ask.wanted}`;
   if (state.text === key) return false;
   Object.assign(state, { text: key, shown: null });
@@ -80,9 +80,9 @@ function watchButton({ s, task, run, wanted, who }) {
   const click = () => {
     const asked = page.source.clip(s.job, task, run, wanted)
       .catch(() => ({ error: 'mastery watch does not answer' }));
-    made.set(`${who} ${wanted}`, asked);
+    madeClips.set(`${who} ${wanted}`, asked);
     asked.then((found) => {
-      made.set(`${who} ${wanted}`, { ...found, frames: wanted });
+      madeClips.set(`${who} ${wanted}`, { ...found, frames: wanted });
       drawClips();
     });
     drawClips();
@@ -91,21 +91,21 @@ function watchButton({ s, task, run, wanted, who }) {
   return make('button', { type: 'button', on: { click } }, `▶ watch the agent of ${which}`);
 }
 
-function show(holder, state, ask, clip) {
+function showClip(holder, state, ask, clip) {
   const newer = ask.wanted !== clip.frames, key = `${clip.frames} ${ask.moments.length} ${newer}`;
   if (state.text === key) return false;
   const another = state.shown !== clip.frames;
   Object.assign(state, { text: key, shown: clip.frames });
-  if (!clip.gif) return say(holder, state, `There is no clip: ${clip.error}`);
+  if (!clip.gif) return sayOfClip(holder, state, `There is no clip: ${clip.error}`);
   const name = curriculum().tasks[ask.task];
-  const image = another ? picture(clip, name) : holder.querySelector('img');
+  const image = another ? clipPicture(clip, name) : holder.querySelector('img');
   holder.replaceChildren(
     image, make('p', { class: 'soft' }, `After ${short(clip.frames)} ${unit()}: ${clip.text}`),
     newer ? watchButton(ask) : '', momentButtons(ask, clip.frames));
   return another;
 }
 
-function picture({ gif }, name) {
+function clipPicture({ gif }, name) {
   return make('img', { src: `data:image/gif;base64,${gif}`, alt: `The agent on ${name}` });
 }
 
@@ -119,13 +119,13 @@ function momentButtons({ moments }, shown = null) {
     }, short(frames))));
 }
 
-const starts = { count: 0 };
+const clipStarts = { count: 0 };
 
 // A browser plays a GIF from its beginning when its address is new.
 function startTogether(both) {
-  starts.count += 1;
+  clipStarts.count += 1;
   for (const holder of both) {
     const image = holder.querySelector('img');
-    if (image) image.src = `${image.src.replace(/#.*/, '')}#${starts.count}`;
+    if (image) image.src = `${image.src.replace(/#.*/, '')}#${clipStarts.count}`;
   }
 }

@@ -92,16 +92,16 @@ function tracePaths(traces, x, y) {
   return [...bands, ...lines];
 }
 
-const round = (pixel) => Math.round(pixel * 10) / 10;
-const known = (value) => value !== null && value !== undefined;
+const tenths = (pixel) => Math.round(pixel * 10) / 10;
+const isKnown = (value) => value !== null && value !== undefined;
 
 // A point without neighbours is a dot: a line so short that only its round ends are seen.
 function linePath({ x: xs, y: ys }, x, y) {
   let d = '';
   for (let i = 0; i < xs.length; i++) {
-    if (!known(ys[i])) continue;
-    const at = `${round(x.at(xs[i]))} ${round(y.at(ys[i]))}`;
-    const before = i > 0 && known(ys[i - 1]), after = i + 1 < xs.length && known(ys[i + 1]);
+    if (!isKnown(ys[i])) continue;
+    const at = `${tenths(x.at(xs[i]))} ${tenths(y.at(ys[i]))}`;
+    const before = i > 0 && isKnown(ys[i - 1]), after = i + 1 < xs.length && isKnown(ys[i + 1]);
     d += before ? `L${at}` : after ? `M${at}` : `M${at}h0.01`;
   }
   return d;
@@ -111,10 +111,10 @@ function linePath({ x: xs, y: ys }, x, y) {
 function bandPath({ x: xs, low, high }, x, y) {
   let d = '';
   for (let i = 0; i < xs.length;) {
-    if (!known(low[i])) { i++; continue; }
+    if (!isKnown(low[i])) { i++; continue; }
     let end = i;
-    while (end < xs.length && known(low[end])) end++;
-    const corner = (values) => (k) => `${round(x.at(xs[k]))} ${round(y.at(values[k]))}`;
+    while (end < xs.length && isKnown(low[end])) end++;
+    const corner = (values) => (k) => `${tenths(x.at(xs[k]))} ${tenths(y.at(values[k]))}`;
     const there = Array.from({ length: end - i }, (_, k) => i + k);
     d += `M${there.map(corner(low)).join('L')}L${there.reverse().map(corner(high)).join('L')}Z`;
     i = end;
@@ -241,7 +241,7 @@ function showValues(element, pixel) {
 
 function valueRow(figure, trace, point, x, place) {
   const far = Math.abs(x.at(trace.x[point]) - x.at(place)) > 12;
-  if (far || !known(trace.y[point])) return [];
+  if (far || !isKnown(trace.y[point])) return [];
   const spread = trace.low
     ? ` (${figure.y.exact(trace.low[point])} … ${figure.y.exact(trace.high[point])})` : '';
   const key = make('i', { class: 'dot' });
