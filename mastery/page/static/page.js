@@ -2,6 +2,7 @@
 
 import { actions } from './actions.js';
 import { drawAllParts, lazily, moveCursors, redrawParts } from './charts.js';
+import { drawChoose, missingChoice } from './choose.js';
 import { theme } from './colours.js';
 import { drawComparison } from './comparison.js';
 import { sample, tabs } from './controls.js';
@@ -11,7 +12,8 @@ import { drawGraph } from './graph.js';
 import {
   chooseGroup, chosenJobs, currentPoint, focus, jobGroups, page, series, unit,
 } from './model.js';
-import { drawAges, drawChoose, drawDetails, drawHead, drawProblems, drawRuns } from './runs.js';
+import { drawAges, drawDetails, drawHead, drawProblems, drawRuns } from './runs.js';
+import { drawSettings } from './settings.js';
 import { chooseSource } from './source.js';
 import { short } from './text.js';
 import { drawWhere } from './where.js';
@@ -70,18 +72,12 @@ function draw() {
   drawProblems();
   drawRuns();
   drawDetails();
-  if (!page.index.jobs.length) return drawNoJobs();
   drawHead();
   drawChoose();
   if (any) drawShown(shown);
-  else $('headline').append(' · the curves begin when the first chunk of training is done');
-}
-
-function drawNoJobs() {
-  $('title').textContent = 'Nothing to see yet';
-  $('headline').textContent = page.index.live
-    ? 'There is no training job here; it will be shown when it begins.' : '';
-  $('choose').hidden = true;
+  else if (chosenJobs().length && !missingChoice()) {
+    $('headline').append(' · the curves begin when the first chunk of training is done');
+  }
 }
 
 function drawShown(shown) {
@@ -95,6 +91,7 @@ function drawShown(shown) {
   drawCurves();
   drawWhere();
   lazily($('comparison'), drawComparison);
+  lazily($('settings'), drawSettings);
 }
 
 // What depends on the time alone.
@@ -194,7 +191,11 @@ function listenToControls() {
   when('log', 'change', ({ checked }) => { page.log = checked; drawCurves(); drawWhere(); });
   when('smooth', 'change', ({ checked }) => { page.smooth = checked; drawCurves(); });
   when('unfocus', 'click', () => focusTask(null));
-  when('score', 'change', ({ value }) => { page.score = value; drawComparison(); });
+  when('score', 'change', ({ value }) => {
+    page.score = value;
+    drawComparison();
+    drawSettings();
+  });
   when('against', 'change', ({ value }) => { page.against = value; drawComparison(); });
   when('threshold', 'change', ({ value }) => {
     page.threshold = Number(value);
