@@ -84,7 +84,8 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
     with open_database(place.path) as db:
         text, created, ended = read_text(place.path, db)
         job = _described(text)
-        runs = tuple((label, program, seed) for label, program, seed, _ in read_runs(db))
+        every = read_runs(db)
+        runs = tuple((label, program, seed) for label, program, seed, _ in every)
         chunks, sessions = last_chunks(db, 20), read_sessions(db)
         points, tested = count(db, "chunks"), last_evaluated(db)
         fixed = _fixed(text, runs)
@@ -98,6 +99,7 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
             "path": str(place.path),
             "version": f"{created}.{len(sessions)}.{step}.{tested}",
             **fixed,
+            "changes": [json.loads(changes) for *_, changes in every],
             "state": "training" if training else "finished" if ended else "stopped",
             "ended": ended,
             "created": created,

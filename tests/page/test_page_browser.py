@@ -293,7 +293,7 @@ def test_a_click_on_a_task_focuses_it_and_keys_do_too(address, visit):
 
 def test_everything_can_be_reached_by_the_tab_key(report, visit):
     page, found = visit(report), set()
-    for _ in range(90):
+    for _ in range(140):
         page.keyboard.press("Tab")
         found.add(page.evaluate(
             "[document.activeElement].map((e) => e.id || e.dataset.task || e.dataset.key)[0]"

@@ -3,7 +3,7 @@
 // and the cursor.
 
 import { actions } from './actions.js';
-import { csvOf, downloadMenu, savePng, saveSvg, saveText } from './downloads.js';
+import { downloadMenu, fileName, saveCsv, savePng, saveSvg } from './downloads.js';
 import { make } from './elements.js';
 import { axisTitle, currentPoint, focus, page, series, timesOf } from './model.js';
 import { drawPlot } from './plot.js';
@@ -67,7 +67,7 @@ export function chart(element, name, figure) {
     const { size } = Object.assign(element, { figure: figure() }).figure;
     if (size !== 'small') Object.assign(element, { choose: actions.goToTime, zoom: zoomTo });
     drawPlot(element, element.figure);
-    if (!element.querySelector(':scope > .save')) addSaving(element, name);
+    if (!element.querySelector(':scope > .menu')) addSaving(element, name);
     moveCursor(element);
   });
 }
@@ -79,12 +79,11 @@ function zoomTo(range) {
 
 function addSaving(element, name) {
   const picture = () => element.querySelector(':scope > svg.plot');
-  const menu = downloadMenu(`Save the chart ${name}`, [
-    ['PNG', () => savePng(picture(), `${name}.png`)],
-    ['SVG', () => saveSvg(picture(), `${name}.svg`)],
-    ['CSV', () => saveText(`${name}.csv`, 'text/csv', csvOf(figureRows(element.figure)))],
+  const menu = downloadMenu(`the chart ${name}`, [
+    ['PNG', () => savePng(picture(), name)],
+    ['SVG', () => saveSvg(picture(), name)],
+    ['CSV', () => saveCsv(`${fileName(name)}.csv`, figureRows(element.figure))],
   ]);
-  menu.classList.add('save');
   element.append(menu);
 }
 

@@ -2,6 +2,7 @@
 // is.
 
 import { options, rebuild, sample } from './controls.js';
+import { csvButton } from './downloads.js';
 import { $, make } from './elements.js';
 import {
   curriculum, firstOf, lastKnown, mean, page, scoreName, series, SMOOTH, unit, weights,
@@ -13,7 +14,7 @@ const MOST_COLUMNS = 40;  // tasks
 const THRESHOLDS = [0.5, 0.7, 0.8, 0.9, 0.95];
 
 // What a run's score may be.
-function scoreKinds(shown) {
+export function scoreKinds(shown) {
   const kinds = [['area', 'area under the training curve'], ['training', 'training, at the end']];
   for (const policy of ['sampled', 'greedy']) {
     if (!shown.every((s) => s.curves.evaluations[policy])) continue;
@@ -24,13 +25,13 @@ function scoreKinds(shown) {
 }
 
 // Whether all tasks count alike, so that their scores can be put together as they are.
-function alike() {
+export function alike() {
   const { minimum, maximum } = curriculum();
   return new Set(minimum).size === 1 && new Set(maximum).size === 1;
 }
 
 // By run and task. Where tasks count differently, 0 is the curriculum's minimum and 1 its maximum.
-function scoreTable(s, kind) {
+export function scoreTable(s, kind) {
   const { minimum, maximum } = curriculum(), same = alike(), each = weights(s.curves.frames);
   const ofTask = (run, task) => {
     const low = minimum[task], high = maximum[task];
@@ -78,31 +79,51 @@ export function drawComparison() {
   options($('threshold'), thresholds, String(page.threshold));
   const { tasks } = curriculum(), some = tasks.slice(0, MOST_COLUMNS);
   drawTable(rows, tableColumns(rows, some), some.length);
+  rebuild($('comparison-save'), 'csv', () => [
+    csvButton('the comparison', () => `${curriculum().name}-comparison`, comparisonCsv)]);
   $('comparison-text').textContent = comparisonText(rows, tasks.length);
 }
 
-// Of each: its head, by what rows are sorted, and what is in its cells.
+// Of each: its head, by what rows are sorted, whether the highest is looked for first, what is in
+// its cells, and in those of a file.
 function tableColumns(rows, tasks) {
   const against = rows.find(({ s }) => s.key === page.against).s.name;
   const solved = rows.some((row) => row.solved);
-  const times = (key, head, of) => ({
+  const estimates = (key, head, note, of) => ({
+    key, head, note, highest: true, value: (row) => of(row)?.value ?? 0.5,
+    cell: (row) => (of(row) ? estimate(of(row)) : ['–']),
+    heads: ['', ' low', ' high'].map((which) => `${head}${note ? ` ${note}` : ''}${which}`),
+    cells: (row) => [of(row)?.value, of(row)?.low, of(row)?.high],
+  });
+  const times = (key, head, of, what = `M ≥ ${page.threshold}, ${head}`) => ({
     key, head, value: (row) => upperMedian(of(row)), cell: (row) => timeCell(row, of(row)),
+    heads: [`${unit()} until ${what}`, `runs with ${what}`],
+    cells: (row) => [upperMedian(of(row)), of(row).filter(Number.isFinite).length],
   });
   return [
-    { key: 'program', head: 'program', value: (row) => row.s.name, cell: programCell },
     {
-      key: 'iqm', head: 'score, IQM',
-      value: (row) => -row.iqm.value, cell: (row) => estimate(row.iqm),
+      key: 'program', head: 'program', value: (row) => row.s.name, cell: programCell,
+      heads: ['program', 'job', 'runs', unit()],
+      cells: ({ s }) => [s.program.label, s.job.name, s.runs.length, s.curves.frames.at(-1)],
     },
-    {
-      key: 'better', head: 'P(better)', note: `than ${against}`,
-      value: (row) => -(row.better?.value ?? 0.5),
-      cell: (row) => (row.better ? estimate(row.better) : ['–']),
-    },
-    ...(solved ? [times('solved', 'all learned', (row) => row.solved)] : []),
+    estimates('iqm', 'score, IQM', '', (row) => row.iqm),
+    estimates('better', 'P(better)', `than ${against}`, (row) => row.better),
+    ...(solved ? [times('solved', 'all learned', solvedTimes, 'all learned')] : []),
     times('all', 'all tasks', (row) => row.all),
     ...tasks.map((name, task) => (
       times(`task ${task}`, name, (row) => row.times.map((run) => run[task])))),
+  ];
+}
+
+const solvedTimes = ({ s, solved }) => solved ?? s.runs.map(() => Infinity);
+
+// One row a program, with all tasks.
+function comparisonCsv() {
+  const shown = series(), rows = compared(shown, scoreKinds(shown));
+  const columns = tableColumns(rows, curriculum().tasks);
+  return [
+    columns.flatMap(({ heads }) => heads),
+    ...sortedRows(rows, columns).map((row) => columns.flatMap(({ cells }) => cells(row))),
   ];
 }
 
@@ -121,18 +142,19 @@ function drawTable(rows, columns, tasks) {
   });
 }
 
-// A head sorts by its column, and if the rows are already sorted so, the other way round.
-function tableHead({ key, head, note }) {
+// A head sorts by its column: what is best first, and if the rows are already sorted by it, the
+// other way round.
+function tableHead({ key, head, note, highest = false }) {
   const { column, down } = page.sort, sorted = column === key;
   const click = () => {
-    page.sort = { column: key, down: sorted ? !down : true };
+    page.sort = { column: key, down: sorted ? !down : highest };
     drawComparison();
   };
   const arrow = make('span', { class: 'arrow', 'aria-hidden': 'true' },
-    !sorted ? '' : down ? ' ↑' : ' ↓');
+    !sorted ? '' : down ? ' ↓' : ' ↑');
   return make('th', {
     scope: 'col', class: key === 'program' ? 'left' : null,
-    'aria-sort': !sorted ? null : down ? 'ascending' : 'descending',
+    'aria-sort': !sorted ? null : down ? 'descending' : 'ascending',
   },
   make('button', { type: 'button', class: 'plain', 'data-key': key, on: { click } }, head, arrow),
   note ? make('small', {}, note) : null);
@@ -148,7 +170,7 @@ function tableRow(row, columns) {
 function sortedRows(rows, columns) {
   const column = columns.find(({ key }) => key === page.sort.column);
   if (!column) return rows;
-  const sign = page.sort.down ? 1 : -1;
+  const sign = page.sort.down ? -1 : 1;
   const order = (a, b) => (typeof a === 'string' ? a.localeCompare(b) : a === b ? 0 : a - b);
   return rows.slice().sort((a, b) => sign * order(column.value(a), column.value(b)));
 }

@@ -32,14 +32,35 @@ export function rebuild(holder, key, contents) {
   if (focused) holder.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
-// Buttons of which one is pressed.
+// Buttons of which one is pressed: one stop for the Tab key, arrow keys choose.
 export function tabs(holder, items, chosen, choose) {
-  const tab = ({ key, text, mark }) => make('button', {
+  const tab = ({ key, text, mark }, i, all) => make('button', {
     type: 'button', role: 'radio', 'aria-checked': key === chosen ? 'true' : 'false',
-    'data-key': key, on: { click: () => choose(key) },
+    'data-key': key, on: {
+      click: () => choose(key),
+      keydown: (event) => arrowKeys(event, (to) => {
+        holder.children[to].focus();  // before it is built anew, which keeps the focus
+        choose(items[to].key);
+      }),
+    },
+    tabindex: key === chosen || (i === 0 && all.every((x) => x.key !== chosen)) ? 0 : -1,
   }, mark, text);
   const key = [items.map((item) => [item.key, item.text]), chosen];
   rebuild(holder, key, () => items.map(tab));
+}
+
+// Which of the things in a row an arrow key, Home or End leads to, from the one that has the focus.
+export function arrowKeys(event, go, row = [...event.currentTarget.parentElement.children]) {
+  if (event.altKey || event.ctrlKey || event.metaKey) return;
+  const at = row.indexOf(event.currentTarget), n = row.length;
+  const next = (at + 1) % n, before = (at + n - 1) % n;
+  const to = {
+    ArrowRight: next, ArrowDown: next, ArrowLeft: before, ArrowUp: before, Home: 0, End: n - 1,
+  }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  event.stopPropagation();  // arrow keys move the time elsewhere
+  go(to);
 }
 
 export function options(select, items, chosen) {
@@ -52,24 +73,47 @@ export function plainButton(click, text) {
   return make('button', { type: 'button', class: 'plain', on: { click } }, text);
 }
 
-// A note beside something, while the pointer or the focus is on it.
+const tipShown = { element: null, top: 0 };  // what the note is beside, and where that was
+
+// A note beside something, while the pointer or the focus is on it. Escape hides it.
 export function tipFor(element, fill) {
   const show = () => {
     $('tip').replaceChildren(...fill());
     $('tip').hidden = false;
-    placeTip(element.getBoundingClientRect());
+    placeTip(element);
+    addEventListener('scroll', scrolledTip, { capture: true, passive: true });
+    addEventListener('keydown', escapedTip, true);
   };
-  const hide = () => { $('tip').hidden = true; };
   for (const event of ['pointerenter', 'focus']) element.addEventListener(event, show);
-  for (const event of ['pointerleave', 'blur']) element.addEventListener(event, hide);
+  for (const event of ['pointerleave', 'blur']) element.addEventListener(event, hideTip);
 }
 
-// Above something, in the middle, or below it where there is no room above.
-function placeTip(at) {
-  const tip = $('tip'), own = tip.getBoundingClientRect();
+export function hideTip() {
+  $('tip').hidden = true;
+  removeEventListener('scroll', scrolledTip, { capture: true });
+  removeEventListener('keydown', escapedTip, true);
+}
+
+function escapedTip({ key }) {
+  if (key === 'Escape') hideTip();
+}
+
+// What has the focus is scrolled into sight, and its note goes with it; the pointer stays behind.
+function scrolledTip() {
+  const { element, top } = tipShown;
+  if (element.getBoundingClientRect().top === top) return;
+  if (element === document.activeElement) placeTip(element); else hideTip();
+}
+
+// Above something, in the middle, or below it where there is no room above; never beyond the edge,
+// which would widen the page.
+function placeTip(element) {
+  const tip = $('tip'), at = element.getBoundingClientRect();
+  Object.assign(tipShown, { element, top: at.top });
+  tip.style.left = '0';  // how wide it can be depends on where it is
+  const own = tip.getBoundingClientRect(), width = document.documentElement.clientWidth;
   const middle = at.left + at.width / 2 - own.width / 2;
-  const left = Math.min(Math.max(middle, 8), innerWidth - own.width - 8);
+  tip.style.left = `${Math.max(Math.min(middle, width - own.width - 8), 8)}px`;
   const above = at.top - own.height - 10;
-  tip.style.left = `${left + scrollX}px`;
-  tip.style.top = `${(above > 8 ? above : at.bottom + 10) + scrollY}px`;
+  tip.style.top = `${above > 8 ? above : at.bottom + 10}px`;
 }

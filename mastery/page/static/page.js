@@ -3,6 +3,7 @@
 import { actions } from './actions.js';
 import { isChoice, showAddress, writeAddress } from './address.js';
 import { drawAllParts, lazily, moveCursors, redrawParts } from './charts.js';
+import { drawChoose } from './choose.js';
 import { drawClips } from './clips.js';
 import { theme } from './colours.js';
 import { drawComparison } from './comparison.js';
@@ -15,7 +16,8 @@ import {
   pointAt, series, timesOf, unit,
 } from './model.js';
 import { nearest } from './plot.js';
-import { drawAges, drawChoose, drawDetails, drawHead, drawProblems, drawRuns } from './runs.js';
+import { drawAges, drawDetails, drawHead, drawProblems, drawRuns } from './runs.js';
+import { drawSettings } from './settings.js';
 import { chooseSource } from './source.js';
 import { duration, short } from './text.js';
 import { drawWhere } from './where.js';
@@ -114,6 +116,7 @@ function drawShown(shown) {
   drawCurves();
   drawWhere();
   lazily($('comparison'), drawComparison);
+  lazily($('settings'), drawSettings);
 }
 
 // The choice of a second program, whose graph is drawn beside the first.
@@ -293,6 +296,7 @@ function listenToControls() {
     change(target.value);
     drawWhere();
     drawComparison();
+    drawSettings();
     writeAddress();
   };
   when('score', 'change', compare((value) => { page.score = value; }));

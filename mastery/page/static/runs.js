@@ -1,12 +1,10 @@
-// What there is to choose from, how the jobs stand, and what could not be read.
+// How the jobs stand, and what could not be read.
 
-import { actions } from './actions.js';
-import { rebuild, sample } from './controls.js';
+import { rebuild } from './controls.js';
+import { csvButton } from './downloads.js';
 import { $, make } from './elements.js';
-import {
-  allSeries, chosenJobs, curriculum, groupJobs, jobGroups, page, series, unit,
-} from './model.js';
-import { count, duration, short } from './text.js';
+import { chosenJobs, curriculum, groupJobs, page } from './model.js';
+import { count, duration, percent, short } from './text.js';
 
 export function drawProblems() {
   const problems = page.index.problems.map(({ path, text }) => {
@@ -19,98 +17,61 @@ export function drawProblems() {
     ...problems, ...notes.map((note) => make('p', { class: 'note' }, note)));
 }
 
+// What is trained, and how far. If its job is gone, nothing of it stays.
 export function drawHead() {
-  const jobs = groupJobs(), { name, count: tasks } = curriculum();
+  const jobs = groupJobs(), place = page.index.live ? 'the run directories' : 'this file';
+  $('live').hidden = !page.index.live || !jobs.length;
+  $('footer').textContent = `mastery ${page.index.mastery}. Everything on this page is in `
+    + `${place}; nothing is loaded from elsewhere.`;
+  if (!jobs.length) return drawNoHead();
+  const { name, count: tasks } = curriculum();
   const programs = new Set(jobs.flatMap((job) => job.programs.map(({ label }) => label)));
   const runs = jobs.reduce((sum, job) => sum + job.runs.length, 0);
   $('title').textContent = name;
-  document.title = `Training ${name}`;
+  document.title = `${stateNow(jobs)} · ${name}`;
   $('headline').textContent = [
     count(tasks, 'task'), count(programs.size, 'program'), count(runs, 'run'),
     jobs.length > 1 ? count(jobs.length, 'job') : '', howFar(jobs),
   ].filter(Boolean).join(' · ');
-  $('live').hidden = !page.index.live;
-  const place = page.index.live ? 'the run directories' : 'this file';
-  $('footer').textContent = `mastery ${page.index.mastery}. Everything on this page is in `
-    + `${place}; nothing is loaded from elsewhere.`;
+}
+
+function drawNoHead() {
+  document.title = 'mastery';
+  $('title').textContent = 'Nothing to see yet';
+  $('headline').textContent = page.index.live
+    ? 'There is no training job here; it will be shown when it begins.' : '';
+}
+
+// For the title of the window: while some train, how much of those is done.
+function stateNow(jobs) {
+  const training = jobs.filter((job) => job.state === 'training');
+  if (!training.length) {
+    return jobs.every((job) => job.state === 'finished') ? 'finished' : 'stopped';
+  }
+  if (!training.every((job) => job.total)) return 'training';
+  const sum = (of) => training.reduce((all, job) => all + of(job) * job.runs.length, 0);
+  return `training ${percent(sum((job) => job.frames) / sum((job) => job.total))}`;
 }
 
 function howFar(jobs) {
   const training = jobs.filter((job) => job.state === 'training').length;
   if (training) return training === jobs.length ? 'training now' : `${training} training now`;
   if (jobs.length > 1) return '';
-  const [{ ended, frames, total }] = jobs;
-  if (ended) return `finished: ${ended}`;
-  return `stopped after ${short(frames)} of ${short(total)} ${unit()} a run`;
+  const [job] = jobs;
+  if (job.ended) return `finished: ${job.ended}`;
+  return `stopped after ${framesDone(job)} a run`;
 }
 
-export function drawChoose() {
-  const jobs = groupJobs(), all = allSeries();
-  const found = [...jobGroups()].map(([key, own]) => (
-    [key, `${own[0].curriculum.name} (${count(own.length, 'job')})`]));
-  const seeds = [...new Set(chosenJobs().flatMap((job) => job.runs.map(([, seed]) => seed)))];
-  seeds.sort((a, b) => a - b);
-  const key = [
-    found, page.group, jobs.map((job) => [job.key, job.name]), [...page.jobs],
-    all.map((s) => s.key), [...page.hidden], seeds, [...page.seeds],
-  ];
-  rebuild($('choose'), key, () => [
-    found.length > 1 ? groupSelect(found) : '',
-    jobs.length > 1 ? jobChips(jobs) : '',
-    seriesChips(all),
-    seeds.length > 1 ? seedChips(seeds) : '',
-  ].filter(Boolean));
-}
-
-function groupSelect(found) {
-  const change = (event) => actions.changeGroup(event.target.value);
-  return make('label', { class: 'field' }, make('span', {}, 'curriculum'),
-    make('select', { id: 'group', 'data-key': 'group', on: { change } },
-      ...found.map(([value, text]) => (
-        make('option', { value, selected: value === page.group }, text)))));
-}
-
-function jobChips(jobs) {
-  const items = jobs.map((job) => (
-    { key: job.key, text: job.name, title: job.path, on: page.jobs.has(job.key) }));
-  return chips('directories', items, (key, on) => {
-    if (on) page.jobs.add(key); else if (page.jobs.size > 1) page.jobs.delete(key);
-    actions.readAndDraw();
-  });
-}
-
-function seriesChips(all) {
-  const items = all.map((s) => (
-    { key: s.key, text: s.name, mark: sample(s), on: !page.hidden.has(s.key) }));
-  return chips('programs', items, (key, on) => leaveOut(page.hidden, key, !on));
-}
-
-function seedChips(seeds) {
-  const items = seeds.map((seed) => (
-    { key: String(seed), text: String(seed), on: !page.seeds.has(seed) }));
-  return chips('seeds', items, (key, on) => leaveOut(page.seeds, Number(key), !on));
-}
-
-// Leave a series or a seed out, or not; the last one stays.
-function leaveOut(left, one, out) {
-  if (out) left.add(one); else left.delete(one);
-  if (!series().length) left.delete(one);
-  actions.draw();
-}
-
-function chips(name, items, choose) {
-  return make('fieldset', { class: 'chips' }, make('legend', {}, name),
-    ...items.map(({ key, text, title, mark, on }) => {
-      const change = (event) => choose(key, event.target.checked);
-      const box = { type: 'checkbox', checked: on, 'data-key': key, on: { change } };
-      return make('label', { class: 'chip', title }, make('input', box), mark, text);
-    }));
+// The length of a job that is recorded from someone's own loop may not be known.
+function framesDone({ frames, total, unit }) {
+  return `${short(frames)} ${total ? `of ${short(total)} ` : ''}${unit}`;
 }
 
 export function drawRuns() {
   const texts = [
     'job', 'state', 'done', 'speed', 'time left', 'last checkpoint', 'programs × seeds',
   ];
+  rebuild($('runs-save'), 'csv', () => [csvButton('the runs', () => 'runs', runsCsv)]);
   rebuild($('runs-table'), page.index.jobs, () => {
     const heads = texts.map((text, i) => (
       make('th', { scope: 'col', class: i < 2 ? 'left' : null }, text)));
@@ -124,14 +85,15 @@ export function drawRuns() {
 function runsRow(job) {
   const link = make('a', { href: `#job-${job.key}`, 'data-key': job.key }, job.name);
   const state = make('span', { class: `state ${job.state}` }, job.state);
-  const share = job.total ? job.frames / job.total : 0;
-  const meter = make('meter', { min: 0, max: 1, value: share, 'aria-label': 'done' });
+  const meter = job.total ? make('meter', {
+    min: 0, max: 1, value: job.frames / job.total, 'aria-label': 'done',
+  }) : null;
   const { checkpoint } = job, step = checkpoint?.step.toLocaleString('en');
   const seeds = new Set(job.runs.map(([, seed]) => seed)).size;
   return make('tr', { 'data-job': job.name },
     make('th', { scope: 'row', class: 'left' }, link),
     make('td', { class: 'left' }, state),
-    make('td', {}, meter, ` ${short(job.frames)} of ${short(job.total)} ${job.unit}`),
+    make('td', {}, meter, ` ${framesDone(job)}`),
     make('td', {}, job.speed ? `${short(job.speed)} ${job.unit}/s` : '–'),
     make('td', {}, duration(secondsLeft(job))),
     make('td', { 'data-time': checkpoint?.time }, checkpoint ? `update ${step}` : '–'),
@@ -139,7 +101,7 @@ function runsRow(job) {
 }
 
 function secondsLeft(job) {
-  if (job.state !== 'training' || !job.speed) return null;
+  if (job.state !== 'training' || !job.speed || !job.total) return null;
   return (job.total - job.frames) * job.runs.length / job.speed;
 }
 
@@ -153,7 +115,8 @@ export function drawAges() {
 
 export function drawDetails() {
   const open = new Set([...$('runs-details').querySelectorAll('details[open]')].map((x) => x.id));
-  const key = page.index.jobs.map((job) => [job.key, job.state, job.sessions.length]);
+  const key = page.index.jobs.map((job) => (
+    [job.key, job.created, job.state, job.sessions.length, job.remarks]));
   rebuild($('runs-details'), key, () => page.index.jobs.map((job) => {
     const id = `job-${job.key}`;
     const when = [job.created, job.ended, duration(job.seconds)].filter(Boolean).join(' · ');
@@ -170,13 +133,38 @@ function jobFacts(job) {
   ];
   const seeds = (i) => job.runs.filter(([own]) => own === i).map(([, seed]) => seed).join(', ');
   const settings = Object.entries(job.settings).map(([name, value]) => `${name} ${value}`);
-  const goesOn = job.state === 'stopped' && page.index.live;
+  const recorded = job.kind === 'recorded', remarks = job.remarks ?? [];
+  const goesOn = job.state === 'stopped' && page.index.live && !recorded;
   return make('dl', {},
     ...fact('directory', make('code', {}, job.path)),
-    ...job.sessions.flatMap(({ command, started, on }) => (
-      fact('trained by', ...withNote(command, [started, on].filter(Boolean).join(', '))))),
+    ...job.sessions.flatMap(({ command, started, on }) => fact(
+      recorded ? 'recorded' : 'trained by',
+      ...withNote(recorded ? 'from Python' : command, [started, on].filter(Boolean).join(', ')))),
     ...fact('runs', ...job.programs.map((program, i) => (
       make('div', {}, ...withNote(program.label, `seeds ${seeds(i)}: ${program.full}`))))),
-    make('dt', {}, 'learner'), make('dd', { class: 'soft' }, settings.join(', ')),
+    ...(settings.length ? fact('learner', settings.join(', ')) : []),
+    ...(remarks.length ? fact('remarks', ...remarks.map((one) => remarkLine(job, one))) : []),
     ...(goesOn ? fact('go on', make('code', {}, `mastery train --resume ${job.path}`)) : []));
+}
+
+// When, in which run if there are several, and what the user wrote.
+function remarkLine(job, { run, frames, text, time }) {
+  const [program, seed] = job.runs[run] ?? [];
+  const which = job.runs.length > 1 && program !== undefined
+    ? `${job.programs[program].label}, seed ${seed}` : '';
+  const when = typeof time === 'number' ? new Date(1000 * time).toLocaleString() : time;
+  const about = [`${short(frames)} ${job.unit}`, which, when].filter(Boolean).join(' · ');
+  return make('div', { class: 'remark' }, text, ' ', make('span', { class: 'soft' }, about));
+}
+
+function runsCsv() {
+  const heads = [
+    'job', 'directory', 'curriculum', 'state', 'unit', 'done', 'total', 'units per second',
+    'seconds left', 'seconds', 'last checkpoint', 'programs', 'seeds', 'runs', 'created', 'ended',
+  ];
+  return [heads, ...page.index.jobs.map((job) => [
+    job.name, job.path, job.curriculum.name, job.state, job.unit, job.frames, job.total, job.speed,
+    secondsLeft(job), job.seconds, job.checkpoint?.step, job.programs.length,
+    new Set(job.runs.map(([, seed]) => seed)).size, job.runs.length, job.created, job.ended,
+  ])];
 }
