@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -19,8 +18,9 @@ from typing import Any
 from mastery.checkpoint import replace_file
 from mastery.errors import MasteryError
 from mastery.page.clips import Clips
-from mastery.page.data import Entry, index, to_json
+from mastery.page.data import Entry, index
 from mastery.page.files import LOADED, one_script, static
+from mastery.page.packing import pack
 from mastery.page.places import Problem
 
 
@@ -42,9 +42,8 @@ def write(
         problems: What could not be shown.
         clips: Clips by job and task.
     """
-    whole = json.dumps({**index(entries, problems, live=False), "clips": clips or {}})
-    data = [_block("index", whole)]
-    data += [_block(e["key"], to_json(c)) for e, c in zip(entries, curves, strict=True)]
+    data = [_block("index", {**index(entries, problems, live=False), "clips": clips or {}})]
+    data += [_block(e["key"], c) for e, c in zip(entries, curves, strict=True)]
     replace_file(path, (part.encode() for part in _assembled(title, data)))
 
 
@@ -84,7 +83,7 @@ def _hashes(inside: Sequence[str]) -> str:
     return " ".join(f"'sha256-{text}'" for text in hashes)
 
 
-def _block(name: str, text: str) -> str:
+def _block(name: str, document: Mapping[str, Any]) -> str:
     """Compressed data in an element that is never executed; base64 cannot close the element."""
-    packed = base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
+    packed = base64.b64encode(gzip.compress(pack(document), 9, mtime=0)).decode()
     return f'<script type="application/gzip" data-name="{escape(name)}">{packed}</script>\n'

@@ -65,7 +65,7 @@ def kept_entry(name: str, kept: PaperCurves) -> Entry:
 def kept_curves(kept: PaperCurves) -> dict[str, Any]:
     """The curves as data for the page."""
     found = {
-        "probability": kept.probability,
+        "probability": np.round(kept.probability, 3),  # saved in half precision
         "share": kept.share,
         "mastery": kept.mastery,
         "progress": np.full(kept.mastery.shape, np.nan),

@@ -2,6 +2,7 @@
 that matters."""
 
 import base64
+import functools
 import json
 import shutil
 import sqlite3
@@ -12,9 +13,17 @@ from made_jobs import add_point, chain, make_job, write_job
 
 from mastery import MasteryError
 from mastery.page import data
-from mastery.page.data import POINTS, TASKS, Tail, fitting_bins, job_curves, job_entry
+from mastery.page.data import POINTS, TASKS, Tail, fitting_bins, job_entry
+from mastery.page.packing import pack
 from mastery.page.places import Place, find_places
 from mastery.rundir.store import Store
+
+
+def as_lists(x):
+    return np.moveaxis(x, 0, 2).tolist()
+
+
+job_curves = functools.partial(data.job_curves, numbers=as_lists)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +140,7 @@ class Follower:
 
     def look(self):
         found = job_curves(place(self.path), *self.asked, tail=self.tail)
-        assert data.to_json(found) == data.to_json(job_curves(place(self.path), *self.asked))
+        assert str(found) == str(job_curves(place(self.path), *self.asked))  # NaN equals NaN
         self.asked = (found["bins"], found["full"], found["sessions"])
         return found
 
@@ -359,3 +368,45 @@ def test_a_folder_gives_its_jobs_each_once_and_names_them_apart(tmp_path):
     assert problems == []
     with pytest.raises(MasteryError, match="not a run directory"):
         job_entry(place(tmp_path))
+
+
+def unpack(data):
+    """What `pack` describes, read without its code."""
+    length = int.from_bytes(data[:4], "little")
+    head, body = json.loads(data[4 : 4 + length]), data[4 + length :]
+
+    def restored(value):
+        if isinstance(value, dict) and isinstance(value.get("packed"), list):
+            at, size, scale, *shape = value["packed"]
+            n = int(np.prod(shape))
+            planes = [body[at + k * n : at + (k + 1) * n] for k in range(size)]
+            whole = b"".join(bytes(number) for number in zip(*planes, strict=True))
+            kind = {0: "<f4"}.get(scale, f"<i{size}")
+            x = np.frombuffer(whole, kind).reshape(shape).astype(float)
+            return np.where(x == np.iinfo(kind).min, np.nan, x / scale) if scale else x
+        if isinstance(value, dict):
+            return {key: restored(inner) for key, inner in value.items()}
+        return value
+
+    return restored(head)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "size", "exact"),
+    [
+        ([0.1234, 1.0, np.nan, 0.0], 2, True),
+        ([12.5, -3.25, np.nan, 30000.0], 4, True),  # too large for two bytes with two decimals
+        ([1e-9, -2.5e-7, np.nan, 0.3], 4, False),  # too many decimals: float32
+        ([np.nan] * 4, 2, True),
+    ],
+)
+def test_arrays_are_packed_and_found_again(numbers, size, exact):
+    x = np.array(numbers).reshape(1, 2, 2)
+    document = {"a": {"b": x}, "frames": [1, 2], "c": x[..., :1], "text": "ä"}
+    data = pack(document)
+    found = unpack(data)
+    for given, restored in ((x, found["a"]["b"]), (x[..., :1], found["c"])):
+        np.testing.assert_allclose(restored, given, rtol=1e-12 if exact else 1e-6)
+    assert (found["frames"], found["text"]) == ([1, 2], "ä")
+    head = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+    assert head["a"]["b"]["packed"][1] == size

@@ -51,14 +51,39 @@ async function unpack(name) {
   const text = document.querySelector(`script[data-name="${CSS.escape(name)}"]`).textContent;
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Response(stream).json();
+  return unpacked(await new Response(stream).arrayBuffer());
 }
 
+// A document as mastery/page/packing.py packs it.
+function unpacked(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const body = new Uint8Array(buffer, 4 + length);
+  const text = new TextDecoder().decode(new Uint8Array(buffer, 4, length));
+  return JSON.parse(text, (_, value) => (
+    Array.isArray(value?.packed) ? unpackedArray(value.packed, body) : value));
+}
+
+// All first bytes of the numbers, then all second bytes, …
+function unpackedArray([at, bytes, scale, ...shape], body) {
+  const n = shape.reduce((a, b) => a * b, 1), together = new Uint8Array(n * bytes);
+  for (let k = 0; k < bytes; k++) {
+    for (let i = 0; i < n; i++) together[i * bytes + k] = body[at + k * n + i];
+  }
+  if (scale === 0) return byRunAndTask(shape, withNulls(new Float32Array(together.buffer)));
+  const whole = bytes === 2 ? new Int16Array(together.buffer) : new Int32Array(together.buffer);
+  const lowest = -(2 ** (8 * bytes - 1));
+  return byRunAndTask(shape, Array.from(whole, (x) => (x === lowest ? null : x / scale)));
+}
+
+const withNulls = (all) => Array.from(all, (x) => (Number.isNaN(x) ? null : x));
+
 // Numbers by run, task and point as `mastery watch` sends them: bytes, and NaN where there is none.
-function numbers({ shape: [runs, tasks, points], float64 }) {
-  const text = atob(float64), bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  const all = Array.from(new Float64Array(bytes.buffer), (x) => (Number.isNaN(x) ? null : x));
+function numbers({ shape, float64 }) {
+  const bytes = Uint8Array.from(atob(float64), (c) => c.charCodeAt(0));
+  return byRunAndTask(shape, withNulls(new Float64Array(bytes.buffer)));
+}
+
+function byRunAndTask([runs, tasks, points], all) {
   const curve = (i) => all.slice(i * points, (i + 1) * points);
   const ofRun = (run) => Array.from({ length: tasks }, (_, task) => curve(run * tasks + task));
   return Array.from({ length: runs }, (_, run) => ofRun(run));
