@@ -44,7 +44,7 @@ def _whole(x: NDArray[np.float64]) -> tuple[NDArray[Any], int]:
     known = x[~np.isnan(x)]
     for decimals in range(DECIMALS + 1):
         scale = 10**decimals
-        if np.allclose(np.round(known * scale) / scale, known, rtol=0, atol=1e-9):
+        if np.allclose(np.round(known * scale) / scale, known, rtol=0, atol=1e-12):
             largest = np.abs(known * scale).max(initial=0)
             for kind in ("<i2", "<i4"):
                 lowest = np.iinfo(kind).min

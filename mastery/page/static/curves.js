@@ -113,7 +113,7 @@ function makePanel(name, task) {
 function curveFigure(task, large) {
   const traces = series().flatMap((s) => curveTraces(s, task, large));
   return {
-    traces, size: large ? 'large' : 'small', x: timeAxis(), marks: large ? remarks() : [],
+    traces, size: large ? 'large' : 'small', x: timeAxis(), marks: large ? remarkLines() : [],
     y: { range: scoreRange(task), format: significant, exact: (y) => digits(y, 3) },
     label: `The ${scoreName()} of ${task === null ? 'all tasks' : curriculum().tasks[task]}`,
   };
@@ -146,7 +146,7 @@ function medianTrace(name, colour, dash, times, values, large) {
 }
 
 // The notes of a recorded loop.
-function remarks() {
+function remarkLines() {
   return series().flatMap((s) => (s.job.remarks ?? []).filter(({ run }) => s.runs.includes(run))
     .map(({ frames, text }) => ({ x: onAxis(s, frames), text })));
 }
