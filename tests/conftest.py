@@ -8,6 +8,8 @@ import signal
 from importlib.metadata import version
 from pathlib import Path
 
+import browser as browser_support
+import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, print_blob=True)
@@ -66,3 +68,23 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     order = {name: i for i, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
+
+_BROWSER_FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-background-networking "
+    "--disable-component-update --disable-sync --no-first-run"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser; tests of pages are skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = browser_support.find()
+    if path is None:
+        assert not browser_support.REQUIRED, "there is no Chromium on this machine"
+        pytest.skip("there is no Chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=path, args=_BROWSER_FLAGS.split())
+        yield running
+        running.close()

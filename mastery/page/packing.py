@@ -3,9 +3,9 @@
     length of the head (4 bytes, little-endian) · head (JSON) · body
 
 In the head, each array is replaced by `{"packed": [where it begins in the body, bytes of a number,
-scale, *shape]}`. Numbers with few decimals become whole numbers, times `scale`; others (`scale` 0) are float32. All
-first bytes of an array come first, then all second bytes: so like stands beside like, and a file is
-a third smaller than with numbers as text.
+scale, *shape]}`. Numbers with few decimals become whole numbers, times `scale`; others (`scale` 0)
+are float32. All first bytes of an array come first, then all second bytes: so like stands beside
+like, and a file is a third smaller than with numbers as text.
 """
 
 from __future__ import annotations

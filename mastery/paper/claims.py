@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mastery.paper.configurations import Bar, configurations
 from mastery.paper.curves import Found, PaperCurves, last_known
+from mastery.paper.verdicts import Part, Verdict, above, below, holding, within
 from mastery.statistics import Estimate, improvement, interval
 
 Floats = NDArray[np.float64]
@@ -29,13 +30,6 @@ NEAR_0 = 0.1  # the paper's "near 0"
 SHORT = {"blocked-unlock-pickup": "BUP", "key-corridor": "KC", "obstructed-maze": "OM"}
 
 
-class Verdict(NamedTuple):
-    """Whether a claim holds, or None if the training leaves it open; and the numbers."""
-
-    holds: bool | None
-    numbers: str
-
-
 @dataclass(frozen=True)
 class Claim:
     """A claim of the paper, and how to judge it."""
@@ -46,47 +40,49 @@ class Claim:
     threshold: float
     parts: tuple[str, ...]  # the jobs it needs
     judge: Callable[[Found, float], Verdict]  # from the curves of these jobs and the threshold
+    figure: str  # the kind of figure that shows it
     several_worlds: bool = True  # judge it in each world
     more: tuple[str, ...] = ()  # jobs to use as well, if they were trained
+    in_paper: bool = True  # the paper makes it; else it is ours, to compare
 
 
 def beats(ours: str, *rivals: str) -> Callable[[Found, float], Verdict]:
     """Judge whether ours is better than each rival on every curriculum."""
 
     def judge(found: Found, threshold: float) -> Verdict:
-        holds, numbers = True, []
+        holds, numbers, parts = True, [], []
         for name, curves in found.items():
             for rival in rivals:
                 scores = [curves.area(p).mean(1, keepdims=True) for p in (ours, rival)]
                 chance = interval(improvement, *scores)
                 middle = [np.median(s) for s in scores]
                 holds &= chance.low > threshold
-                numbers.append(
-                    f"{SHORT[name]}: P({ours} > {rival}) = {chance}; medians {middle[0]:.2f}, "
-                    f"{middle[1]:.2f}"
-                )
-        return Verdict(holds, "; ".join(numbers))
+                what = f"{SHORT[name]}: P({ours} > {rival})"
+                parts.append(above(what, chance, threshold))
+                numbers.append(f"{what} = {chance}; medians {middle[0]:.2f}, {middle[1]:.2f}")
+        return Verdict(holds, "; ".join(numbers), tuple(parts))
 
     return judge
 
 
 def _comparable(found: Found, threshold: float) -> Verdict:
     """Whether gAmax Linreg and gAmax Window score about the same."""
-    holds, numbers = True, []
+    holds, numbers, parts = True, [], []
     for name, curves in found.items():
         both = [curves.area(p).mean(1, keepdims=True) for p in ("gamax-linreg", "gamax-window")]
         chance = interval(improvement, *both)
         difference = float(np.median(both[0]) - np.median(both[1]))
         holds &= chance.low <= 0.5 <= chance.high and abs(difference) <= threshold
+        parts.append(holding(f"{SHORT[name]}: P(linreg > window)", chance, 0.5))
         numbers.append(
             f"{SHORT[name]}: difference {difference:+.2f}, P(linreg > window) = {chance}"
         )
-    return Verdict(holds, "; ".join(numbers))
+    return Verdict(holds, "; ".join(numbers), tuple(parts))
 
 
 def _more_stable(found: Found, threshold: float) -> Verdict:
     """Whether the gap between the quartiles of gAmax Linreg is smaller than gAmax Window's."""
-    holds, numbers = True, []
+    holds, numbers, parts = True, [], []
     for name, curves in found.items():
         gaps = []
         for program in ("gamax-linreg", "gamax-window"):
@@ -94,11 +90,13 @@ def _more_stable(found: Found, threshold: float) -> Verdict:
             gaps.append(float((high - low).mean()))
         holds &= round(gaps[0] - gaps[1], 9) < threshold  # round: a difference below 1e-9 is a tie
         low, high = _gap_interval(curves, "gamax-linreg", "gamax-window")
+        difference = Estimate(gaps[0] - gaps[1], float(low), float(high))
+        parts.append(below(f"{SHORT[name]}: linreg − window", difference, threshold))
         numbers.append(
             f"{SHORT[name]}: linreg {gaps[0]:.3f}, window {gaps[1]:.3f}, difference "
             f"{gaps[0] - gaps[1]:+.3f} ({low:+.3f} … {high:+.3f})"
         )
-    return Verdict(holds, "; ".join(numbers))
+    return Verdict(holds, "; ".join(numbers), tuple(parts))
 
 
 def _gap_interval(curves: PaperCurves, one: str, other: str, draws: int = 200) -> Floats:
@@ -115,11 +113,14 @@ def _gap_interval(curves: PaperCurves, one: str, other: str, draws: int = 200) -
     return found
 
 
+Side = Callable[[str, Estimate, float], Part]
+
+
 def quantile_at(
-    program: str, quantile: float, frames: float, tasks: Sequence[str], above: bool
+    program: str, quantile: float, frames: float, tasks: Sequence[str], side: Side
 ) -> Callable[[Found, float], Verdict]:
-    """Judge whether the quantile over seeds after `frames` frames is above (or below) the threshold
-    on each of these tasks; on all tasks if `tasks` is empty."""
+    """Judge whether the quantile over seeds after `frames` frames is on this side (`above` or
+    `below`) of the threshold on each of these tasks; on all tasks if `tasks` is empty."""
 
     def judge(found: Found, threshold: float) -> Verdict:
         (curves,) = found.values()
@@ -130,8 +131,10 @@ def quantile_at(
         own = shown[curves.runs[program]]
         each = {curves.tasks[i]: interval(_at_quantile(quantile), own[:, [i]]) for i in wanted}
         values = np.array([estimate.value for estimate in each.values()])
-        holds = bool((values > threshold).all() if above else (values < threshold).all())
-        return Verdict(holds, ", ".join(f"{task} {estimate}" for task, estimate in each.items()))
+        holds = bool(((values > threshold) if side is above else (values < threshold)).all())
+        numbers = ", ".join(f"{task} {estimate}" for task, estimate in each.items())
+        parts = tuple(side(task, estimate, threshold) for task, estimate in each.items())
+        return Verdict(holds, numbers, parts)
 
     return judge
 
@@ -162,6 +165,7 @@ def _early(found: Found, threshold: float) -> Verdict:
         abs(middle.value - 0.66) <= threshold,
         f"{_percent(middle)} on them until Unlock is begun (median of {len(each)} runs), after "
         f"{frames / 1e3:,.0f}k frames; {first:.0%} in the first {curves.frames[0] / 1e3:,.0f}k",
+        (within("share of training", middle, 0.66 - threshold, 0.66 + threshold),),
     )
 
 
@@ -186,6 +190,7 @@ def _late(found: Found, threshold: float) -> Verdict:
         f"{_percent(middle)} on them when it is most (median of the {len(each)} runs of "
         f"{len(runs)} with such a time, {min(each):.0%} … {max(each):.0%}), {whole:.0%} "
         "over the whole of it",
+        (above("share of training", middle, threshold),),
     )
 
 
@@ -231,11 +236,14 @@ def _addition(batch: int, rivals: Sequence[str] = ()) -> Callable[[Found, float]
         losses = sum(_sooner(b, a) for a, b in pairs)
         undecided = len(pairs) - wins - losses
         could = (wins + undecided) / len(pairs) >= threshold
+        # not a confidence interval: from no undecided pair to all of them
+        share = Estimate(*(n / len(pairs) for n in (wins, wins, wins + undecided)))
         return Verdict(
             None if could and undecided else could,
             f"faster in {wins} of {len(pairs)} pairs, slower in {losses}"
             + f", {undecided} undecided" * bool(undecided)
             + f"; medians: MR {_medians(list(ours.values()))}; Teacher-Student {_medians(theirs)}",
+            (Part("share of pairs", share, (threshold,), None if could and undecided else could),),
         )  # fmt: skip
 
     return judge
@@ -272,80 +280,83 @@ CLAIMS = (
         "gAmax Linreg has comparable performances to gAmax Window",
         "section 6.1", "medians of the area under the curve differ by the threshold at most, and "
         "the interval of the probability of improvement holds 0.5", 0.1, BOTH, _comparable,
+        "teachers",
     ),
     Claim(
         "gAmax Linreg seems more stable than gAmax Window",
         "section 6.1", "difference of the gaps between quartiles, mean over tasks and frames, "
-        "below the threshold", 0.0, BOTH, _more_stable,
+        "below the threshold", 0.0, BOTH, _more_stable, "teachers",
     ),
     Claim(
         "gProp Linreg performs better than gAmax Linreg and gAmax Window",
-        "section 6.1", IMPROVED, 0.5, BOTH, beats("gprop-linreg", "gamax-linreg", "gamax-window"),
+        "section 6.1", IMPROVED, 0.5, BOTH,
+        beats("gprop-linreg", "gamax-linreg", "gamax-window"), "teachers",
     ),
     Claim(
         "KeyCorridor: the median of gProp Linreg is near 0 at 10M on S4R3, S5R3 and S6R3",
         "section 6.3", "median below the threshold", NEAR_0, ("key-corridor",),
-        quantile_at("gprop-linreg", 0.5, 10e6, HARD, above=False),
+        quantile_at("gprop-linreg", 0.5, 10e6, HARD, below), "mr",
     ),
     Claim(
         "KeyCorridor: the first quartile of MR is higher than 0.8 after 6M on them",
         "section 6.3", "first quartile above the threshold", 0.8, ("key-corridor",),
-        quantile_at("mr", 0.25, 6e6, HARD, above=True),
+        quantile_at("mr", 0.25, 6e6, HARD, above), "mr",
     ),
     Claim(
         "ObstructedMaze: the last quartile of gProp Linreg is near 0 after 10M on all tasks",
         "section 6.3", "last quartile below the threshold", NEAR_0, ("obstructed-maze",),
-        quantile_at("gprop-linreg", 0.75, 10e6, (), above=False),
+        quantile_at("gprop-linreg", 0.75, 10e6, (), below), "mr",
     ),
     Claim(
         "ObstructedMaze: the last quartile of MR is higher than 0.7 after 5M on 1Dl, 1Dlh, 1Dlhb, "
         "2Dl and 2Dlh",
         "section 6.3", "last quartile above the threshold", 0.7, ("obstructed-maze",),
-        quantile_at("mr", 0.75, 5e6, FIVE, above=True),
+        quantile_at("mr", 0.75, 5e6, FIVE, above), "mr",
     ),
     Claim(
         "MR outperforms gProp Linreg on KeyCorridor",
-        "section 6.3", IMPROVED, 0.5, ("key-corridor",), beats("mr", "gprop-linreg"),
+        "section 6.3", IMPROVED, 0.5, ("key-corridor",), beats("mr", "gprop-linreg"), "mr",
     ),
     Claim(
         "MR outperforms gProp Linreg on ObstructedMaze",
-        "section 6.3", IMPROVED, 0.5, ("obstructed-maze",), beats("mr", "gprop-linreg"),
+        "section 6.3", IMPROVED, 0.5, ("obstructed-maze",), beats("mr", "gprop-linreg"), "mr",
     ),
     Claim(
         "MR outperforms gProp Linreg on BlockedUnlockPickup",
         "section 6.3, appendix D.2", IMPROVED, 0.5, ("blocked-unlock-pickup",),
-        beats("mr", "gprop-linreg"),
+        beats("mr", "gprop-linreg"), "mr",
     ),
     Claim(
         "BlockedUnlockPickup, gProp Linreg: at first it is trained 66 % of the time on "
         "UnlockPickup and BlockedUnlockPickup, which it cannot learn yet",
         "appendix D.1, frame A", "distance from 66 % at most the threshold", 0.05,
-        ("blocked-unlock-pickup",), _early,
+        ("blocked-unlock-pickup",), _early, "shortcomings",
     ),
     Claim(
         "BlockedUnlockPickup, gProp Linreg: once Unlock and UnlockPickup are learned, it is still "
         "trained 90 % of the time on them",
         "appendix D.1, frame B", "at least the threshold in 100,000 frames of that time", 0.9,
-        ("blocked-unlock-pickup",), _late,
+        ("blocked-unlock-pickup",), _late, "shortcomings",
     ),
     Claim(
         "Addition: MR outperforms Teacher-Student regardless of the attention program and the "
         "converter: against the two of Teacher-Student that the paper has, Linreg gAmax and "
         "Sampling gAmax with batches of 1024",
         "section 6.2", "share of pairs of configurations in which the median of MR is lower", 1.0,
-        ("addition-128", "addition-1024-long"), _addition(1024, PAPERS_TWO), several_worlds=False,
-        more=("addition-64", "addition-128-long"),
+        ("addition-128", "addition-1024-long"), _addition(1024, PAPERS_TWO), "addition",
+        several_worlds=False, more=("addition-64", "addition-128-long"),
     ),
     Claim(
         "The same against all twenty of Teacher-Student (not in the paper)",
         "section 6.2", "the same", 1.0,
-        ("addition-128", "addition-1024"), _addition(1024), several_worlds=False,
+        ("addition-128", "addition-1024"), _addition(1024), "addition",
+        several_worlds=False, in_paper=False,
         more=("addition-64", "addition-128-long", "addition-1024-long"),
     ),
     Claim(
         "The same with the same batch of 128 for both (not in the paper)",
-        "section 6.2", "the same", 1.0, ("addition-128",), _addition(128), several_worlds=False,
-        more=("addition-128-long",),
+        "section 6.2", "the same", 1.0, ("addition-128",), _addition(128), "addition",
+        several_worlds=False, in_paper=False, more=("addition-128-long",),
     ),
 )  # fmt: skip
 

@@ -39,6 +39,7 @@ class PaperCurves:
     probability: Floats  # mean since the last point
     share: Floats  # of the frames since the last point
     mastery: Floats  # at the point
+    progress: Floats  # β at the point; NaN if it was not kept
     sampled: Floats  # (runs, tasks): returns in the evaluation at the end; NaN if there is none
     greedy: Floats  # the same for the greedy policy
     solved: Floats  # (runs,): examples until every task was learned; NaN if it was not
@@ -94,7 +95,7 @@ class PaperCurves:
         return min(int(np.searchsorted(self.frames, frames)), len(self.frames) - 1)
 
 
-_PER_POINT = ("returns", "probability", "share", "mastery")  # (points, runs, tasks)
+_PER_POINT = ("returns", "probability", "share", "mastery", "progress")  # (points, runs, tasks)
 _PER_TASK = (*_PER_POINT, "sampled", "greedy")
 _PER_RUN = ("programs", "seeds", "sampled", "greedy", "solved")
 Found = Mapping[str, PaperCurves]  # by the name of the job
@@ -148,6 +149,7 @@ def from_results(results: Results, scale: float = 1.0) -> PaperCurves:
         probability=thinned.probability,
         share=thinned.share,
         mastery=thinned.mastery,
+        progress=thinned.progress,
         sampled=final["sampled"],
         greedy=final["greedy"],
         solved=np.full(len(results.labels), np.nan) if results.solved is None else results.solved,
@@ -168,6 +170,7 @@ def from_results(results: Results, scale: float = 1.0) -> PaperCurves:
 
 _BYTES = ("share", "mastery")  # saved in steps of 1/250
 _HALF = ("returns", "probability", "sampled", "greedy")  # saved in half precision
+_TOP = 2.0**15  # the largest β of a run is saved as at most this, so that small ones stay exact
 
 
 def save(curves: PaperCurves, path: Path) -> None:
@@ -175,6 +178,7 @@ def save(curves: PaperCurves, path: Path) -> None:
     arrays = {f.name: getattr(curves, f.name) for f in fields(curves) if f.name != "about"}
     arrays |= {name: arrays[name].astype(np.float16) for name in _HALF}
     arrays |= {name: np.round(250 * arrays[name]).astype(np.uint8) for name in _BYTES}
+    arrays |= _packed(arrays.pop("progress"))
     arrays["about"] = np.array(json.dumps(curves.about))
     whole = io.BytesIO()
     np.savez_compressed(whole, **arrays)
@@ -183,9 +187,11 @@ def save(curves: PaperCurves, path: Path) -> None:
 
 def load(path: Path) -> PaperCurves:
     """Load what `save` wrote; MasteryError if it cannot be read."""
+    names = [f.name for f in fields(PaperCurves) if f.name != "progress"]
     try:
         with np.load(path, allow_pickle=False) as data:
-            arrays: dict[str, Any] = {f.name: data[f.name] for f in fields(PaperCurves)}
+            arrays: dict[str, Any] = {name: data[name] for name in names}
+            arrays["progress"] = _unpacked(data, arrays["mastery"].shape)
         arrays["about"] = json.loads(str(arrays["about"]))
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise MasteryError(f"cannot read the curves in {path}: {error}") from None
@@ -193,3 +199,27 @@ def load(path: Path) -> PaperCurves:
         whole = 250 if arrays[name].dtype == np.uint8 else 1
         arrays[name] = arrays[name].astype(np.float64) / whole
     return PaperCurves(**arrays)
+
+
+def _packed(progress: Floats) -> dict[str, NDArray[Any]]:
+    """β in half precision, scaled by a power of two for each run; nothing if β was not kept.
+
+    β may be 1e-5 or less, where half precision has few digits left. Scaled to a largest value of
+    about 2^15, everything down to a 2^29th of it keeps its digits: 7 binary ones (0.4 %), since
+    more would only make the file larger.
+    """
+    if np.isnan(progress).all():
+        return {}
+    largest = np.abs(np.nan_to_num(progress)).max((0, 2))  # (runs,)
+    scale = _TOP / 2.0 ** np.ceil(np.log2(np.where(largest > 0, largest, 1.0)))
+    fraction, exponent = np.frexp(progress * scale[:, None])
+    rounded = np.ldexp(np.round(fraction * 2**8) / 2**8, exponent)
+    return {"progress": rounded.astype(np.float16), "progress_scale": scale}
+
+
+def _unpacked(data: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> Floats:
+    """β as `_packed` left it; NaN if the file has none."""
+    if "progress" not in data:
+        return np.full(shape, np.nan)
+    found: Floats = data["progress"].astype(np.float64) / data["progress_scale"][:, None]
+    return found

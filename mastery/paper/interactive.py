@@ -58,8 +58,20 @@ def kept_entry(name: str, kept: PaperCurves) -> Entry:
         ],
         "settings": about["settings"],
         "clips": False,
-        "notes": [NO_PROGRESS],
+        "notes": _notes(kept),
     }
+
+
+def _notes(kept: PaperCurves) -> list[str]:
+    """Say where learning progress is missing: in the job, or for some of its programs."""
+    without = [
+        program for program, runs in kept.runs.items() if np.isnan(kept.progress[:, runs]).all()
+    ]
+    if not without:
+        return []
+    if len(without) == len(kept.runs):
+        return [NO_PROGRESS]
+    return [NO_PROGRESS.replace("in this job", f"for {', '.join(without)}")]
 
 
 def kept_curves(kept: PaperCurves) -> dict[str, Any]:
@@ -68,7 +80,7 @@ def kept_curves(kept: PaperCurves) -> dict[str, Any]:
         "probability": np.round(kept.probability, 3),  # saved in half precision
         "share": kept.share,
         "mastery": kept.mastery,
-        "progress": np.full(kept.mastery.shape, np.nan),
+        "progress": kept.progress,
         "returns": kept.returns,
     }
     tests = {

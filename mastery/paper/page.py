@@ -8,7 +8,7 @@ FOLDER/figures/          the figures, SVG and PNG
 
 from __future__ import annotations
 
-import base64
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from mastery.checkpoint import replace_file
-from mastery.drawing.static_page import section, static_page
+from mastery.drawing.static_page import folded, section, static_page
 from mastery.errors import MasteryError
-from mastery.paper import claims, curves, learned
+from mastery.paper import claims, curves, learned, scorecard
 from mastery.paper.claims import WORLDS, shown
 from mastery.paper.configurations import configurations
 from mastery.paper.curves import Found, PaperCurves, with_baselines
@@ -44,20 +44,25 @@ WORDS = {True: "reproduced", False: "**not** reproduced", None: "open"}
 
 @dataclass(frozen=True)
 class Table:
+    """A table; `ids` name its rows, so that links can lead to them."""
+
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
+    ids: Sequence[str] = ()
 
     def markdown(self) -> str:
         rows = [self.head, ["---"] * len(self.head), *self.rows]
         return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
     def html(self) -> str:
-        head = "".join(f"<th class='left'>{escape(cell)}</th>" for cell in self.head)
+        head = "".join(f"<th class='left'>{_html(cell)}</th>" for cell in self.head)
+        ids = [f' id="{key}"' for key in self.ids] or [""] * len(self.rows)
         body = "".join(
-            "<tr>" + "".join(f"<td class='left wrap'>{_html(c)}</td>" for c in row) + "</tr>"
-            for row in self.rows
+            f"<tr{at}>" + "".join(f"<td class='left wrap'>{_html(c)}</td>" for c in row) + "</tr>"
+            for at, row in zip(ids, self.rows, strict=True)
         )
-        return f"<table><tr>{head}</tr>{body}</table>"
+        table = f"<table><tr>{head}</tr>{body}</table>"
+        return f'<div class="scroll" tabindex="0" role="region" aria-label="table">{table}</div>'
 
 
 def _html(cell: str) -> str:
@@ -77,6 +82,18 @@ class Section:
     figures: tuple[str, ...] = ()
     table: Table | None = None
 
+    @property
+    def key(self) -> str:
+        """Its id on the page."""
+        return "section-" + "-".join(re.findall(r"\w+", self.title.lower()))
+
+    @property
+    def note(self) -> str:
+        """What unfolding it will show."""
+        n = len(self.figures)
+        parts = [f"{n} figure{'s' * (n > 1)}"] * bool(n) + ["table"] * bool(self.table)
+        return ", ".join(parts)
+
 
 def read_shipped(folder: Path, names: Sequence[str] = ()) -> dict[str, PaperCurves]:
     """Load the curves in a folder, of these jobs or of all."""
@@ -94,8 +111,9 @@ def write_page(found: Found, folder: Path) -> Path:
     """Write the page from these curves, and return its path."""
     scale = min(float(c.about.get("scale", 1.0)) for c in found.values())
     pictures = draw_figures(found, folder / "figures")
+    judgements = claims.judge(found)
     sections = [
-        *_claims(found),
+        *_claims(judgements),
         *_reinforcement(found, pictures),
         *_apart(found, pictures),
         *_agents(found, pictures),
@@ -112,13 +130,23 @@ def write_page(found: Found, folder: Path) -> Path:
             f"Scaled down: {scale:g} of the frames and seeds{small}, so nothing here says anything "
             f"about the paper · {about}"
         )
+    card = scorecard.html(judgements, pictures) if judgements else ""
     html = static_page(
         escape(title),
         f'{escape(about)} · <a href="{INTERACTIVE}">look closer: the interactive page</a>',
-        [section(escape(s.title), _section_html(s, folder)) for s in sections],
+        [
+            *([section("Scorecard", card, key="scorecard")] if card else []),
+            *(folded(escape(s.title), _section_html(s, folder), s.key, s.note) for s in sections),
+        ],
         width=1080,
+        contents=({"scorecard": "Scorecard"} if card else {})
+        | {s.key: escape(s.title) for s in sections},
+        style=scorecard.STYLE,
     )
     text = [f"# {title}\n", f"{about}.\n"]
+    if judgements:
+        text += ["## Scorecard\n", f"{scorecard.tally_text(judgements)}.\n"]
+        text += [f"{scorecard.EXPLAINED}\n", Table(*scorecard.table(judgements)).markdown()]
     for s in sections:
         text += [f"## {s.title}\n"] + [f"{s.text}\n"] * bool(s.text)
         text += [f"![{name}](figures/{name}.svg)\n" for name in s.figures]
@@ -133,9 +161,21 @@ def write_page(found: Found, folder: Path) -> Path:
 def _section_html(s: Section, folder: Path) -> str:
     parts = [f"<p class='soft'>{_html(s.text)}</p>"] if s.text else []
     for name in s.figures:
-        data = base64.b64encode((folder / "figures" / f"{name}.svg").read_bytes()).decode()
-        parts.append(f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}">')
+        data = _as_address((folder / "figures" / f"{name}.svg").read_text())
+        alt = name.replace("-", " ")
+        parts.append(f'<figure id="{name}"><img alt="figure: {alt}" src="{data}"></figure>')
     return "".join(parts) + (s.table.html() if s.table else "")
+
+
+def _as_address(svg: str) -> str:
+    """An SVG as a `data:` address: escaped, which is shorter than base64, and with coordinates to
+    a hundredth of a point."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"-?\d+\.\d{3,}(?![\w%])", lambda x: f"{float(x[0]):.2f}", svg)
+    svg = re.sub(r"\s+", " ", svg).replace('"', "'")
+    for sign in "%#<>&":
+        svg = svg.replace(sign, f"%{ord(sign):02X}")
+    return f"data:image/svg+xml,{svg}"
 
 
 def draw_figures(found: Found, folder: Path) -> list[str]:
@@ -207,13 +247,14 @@ def _draw_world(found: Found, suffix: str, write: Callable[[str, Any], None]) ->
     write(f"programs{suffix}", f.means(named, f"All programs{by}"))
 
 
-def _claims(found: Found) -> list[Section]:
+def _claims(judgements: Sequence[claims.Judgement]) -> list[Section]:
     sections = []
-    judgements = claims.judge(found)
+    numbered = {f"claim-{i}": j for i, j in enumerate(judgements, start=1)}
     for title, worlds in (
         ("The paper's claims: reinforcement learning", WORLDS.values()),
         ("The paper's claims: addition", ("",)),
     ):
+        own = {key: j for key, j in numbered.items() if set(j.verdicts) <= set(worlds)}
         rows = [
             [
                 j.claim.words,
@@ -221,14 +262,13 @@ def _claims(found: Found) -> list[Section]:
                 f"{j.claim.statistic}: {j.claim.threshold:g}",
                 *(_verdict(j.verdicts.get(world)) for world in worlds),
             ]
-            for j in judgements
-            if set(j.verdicts) <= set(worlds)
+            for j in own.values()
         ]
         if rows:
             names = [world or "verdict" for world in worlds]
             head = ["the paper says", "where", "how it is judged", *names]
             text = _HOW_CLAIMS if worlds != ("",) else ""
-            sections.append(Section(title, text, table=Table(head, rows)))
+            sections.append(Section(title, text, table=Table(head, rows, tuple(own))))
     return sections
 
 
@@ -254,7 +294,9 @@ def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
         for name in THREE:
             if name + suffix not in found:
                 continue
-            c = shown(with_baselines(found, name + suffix))
+            whole = with_baselines(found, name + suffix)
+            c = shown(whole)
+            all_tasks = f"area, all {len(whole.tasks)} tasks" * (len(whole.tasks) > len(c.tasks))
             own = tuple(
                 p for p in pictures if p in (f"{name}{suffix}-teachers", f"{name}{suffix}-mr")
             )
@@ -264,6 +306,8 @@ def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
                 time = median_time(first_time(c.frames, mean[:, runs], GOOD))
                 everywhere = program not in ONE_SIDED
                 cells = [f"`{program}`", str(_area(c, program)) if everywhere else "–"]
+                if all_tasks:
+                    cells.append(str(_area(whole, program)) if everywhere else "–")
                 if not np.isnan(c.sampled).any():
                     cells.append(str(interval(interquartile_mean, c.sampled[runs])))
                 cells.append(_millions(time, int(c.frames[-1])) if everywhere else "–")
@@ -276,6 +320,7 @@ def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
             head = [
                 "program",
                 "area under the curve",
+                *[all_tasks] * bool(all_tasks),
                 "return at the end",
                 f"frames to {GOOD}",
                 "P(mr is better)",
@@ -287,11 +332,12 @@ def _reinforcement(found: Found, pictures: Sequence[str]) -> list[Section]:
                     f"{TITLES[name]}, {world}",
                     f"{EXPERIMENTS[name].where}. {_left_out(found, name + suffix, c)}"
                     f"{len(c.seeds)} runs of {c.frames[-1]:,} frames. "
-                    "Area and return: interquartile mean over seeds "
-                    "(and tasks) with its 95 % interval. Return at the end: an evaluation on fresh "
-                    f"levels, actions drawn from the policy. Frames to {GOOD}: median over seeds, "
-                    "of the mean over tasks, in training, where a task that was not trained on "
-                    "counts as it was last. Omitted for programs that train on only some tasks.",
+                    "Area: a run's mean return over tasks and frames; the interquartile mean over "
+                    "seeds. Return at the end: an evaluation on fresh levels, actions drawn from "
+                    "the policy; the interquartile mean over seeds and tasks. "
+                    f"Frames to {GOOD}: median over seeds, of the mean over tasks, in training, "
+                    "where a task that was not trained on counts as it was last. In brackets: "
+                    "95 % intervals. – for programs that train on only some tasks.",
                     own,
                     Table(head, rows),
                 )

@@ -1,27 +1,8 @@
-"""A real browser for the tests of the page; they are skipped where there is none."""
+"""Opens a page in the browser of tests/conftest.py."""
 
 import re
 
-import browser as browser_support
 import pytest
-
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-background-networking "
-    "--disable-component-update --disable-sync --no-first-run"
-)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = browser_support.find()
-    if path is None:
-        assert not browser_support.REQUIRED, "there is no Chromium on this machine"
-        pytest.skip("there is no Chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=path, args=FLAGS.split())
-        yield running
-        running.close()
 
 
 @pytest.fixture

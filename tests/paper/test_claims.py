@@ -45,6 +45,7 @@ def made(tasks, programs, seeds=10, **changes):
         "probability": np.full(returns.shape, 1 / len(tasks)),
         "share": np.full(returns.shape, 1 / len(tasks)),
         "mastery": returns,
+        "progress": np.full(returns.shape, np.nan),
         "sampled": returns[-1],
         "greedy": returns[-1],
         "solved": np.full(runs, np.nan),
@@ -233,6 +234,42 @@ def test_curves_come_back_from_their_file(tmp_path):
     (tmp_path / "c.npz").write_bytes(b"PK nonsense")
     with pytest.raises(MasteryError, match="cannot read the curves in"):
         curves_module.load(tmp_path / "c.npz")
+
+
+def test_learning_progress_survives_its_file_however_small(tmp_path):
+    """Over nine decades in one run, all zero in another, missing in a third."""
+    curves = made(["a", "b"], {"mr": 0.5, "uniform": 0.5, "target": 0.5}, seeds=1)
+    small = 0.7 * 10.0 ** np.linspace(-9, 0, len(FRAMES))
+    curves.progress[:, 0] = np.stack([small, -small], axis=1)
+    curves.progress[:, 1] = 0.0
+    curves_module.save(curves, tmp_path / "c.npz")
+    again = curves_module.load(tmp_path / "c.npz").progress
+    assert np.allclose(again[:, 0], curves.progress[:, 0], rtol=0.004, atol=0)
+    assert (again[:, 1] == 0).all()
+    assert np.isnan(again[:, 2]).all()
+    without = replace(curves, progress=np.full(curves.progress.shape, np.nan))
+    curves_module.save(without, tmp_path / "without.npz")
+    with np.load(tmp_path / "without.npz") as file:
+        assert "progress" not in file  # as in files of before
+    assert np.isnan(curves_module.load(tmp_path / "without.npz").progress).all()
+
+
+def test_the_interactive_page_has_learning_progress_where_it_was_kept():
+    about = {
+        "curriculum": "addition-3", "unit": "examples", "planned": 1, "seconds": 1.0,
+        "ended": "done", "versions": {}, "devices": 1, "device": "", "settings": {},
+    }  # fmt: skip
+    curves = made(["1", "2", "3"], {"mr": 0.5, "uniform": 0.5}, seeds=1, about=about)
+    (note,) = interactive.kept_entry("x", curves)["notes"]
+    assert note.startswith("Learning progress β was not kept in this job")
+    assert "progress" not in interactive.kept_curves(curves)
+    curves.progress[:, 0] = 0.0123456
+    (note,) = interactive.kept_entry("x", curves)["notes"]
+    assert note.startswith("Learning progress β was not kept for uniform, so")
+    shown = interactive.kept_curves(curves)["progress"]
+    assert shown[0][2][99] == 0.01235
+    curves.progress[:] = 1e-7
+    assert interactive.kept_entry("x", curves)["notes"] == []
 
 
 def test_worlds_are_judged_apart_and_of_nine_tasks_six_count():

@@ -18,6 +18,8 @@ def check_page(folder, names):
         assert (curves.returns[np.isfinite(curves.returns)] >= 0).all()
         assert np.allclose(curves.probability.sum(2), 1, atol=0.01)
         assert np.allclose(curves.share.sum(2), 1, atol=0.01)
+        assert not np.isnan(curves.progress).any()
+        assert curves.progress.any()
         assert not np.isnan(curves.greedy).any()  # there was an evaluation at the end
         assert f"<code>{name}</code>" in page
 

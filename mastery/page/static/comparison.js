@@ -30,7 +30,8 @@ export function alike() {
   return new Set(minimum).size === 1 && new Set(maximum).size === 1;
 }
 
-// By run and task. Where tasks count differently, 0 is the curriculum's minimum and 1 its maximum.
+// By run and task; the area is by run alone, its mean over tasks, as mastery.paper has it. Where
+// tasks count differently, 0 is the curriculum's minimum and 1 its maximum.
 export function scoreTable(s, kind) {
   const { minimum, maximum } = curriculum(), same = alike(), each = weights(s.curves.frames);
   const ofTask = (run, task) => {
@@ -44,7 +45,8 @@ export function scoreTable(s, kind) {
       ? known.reduce((sum, x, i) => sum + each[i] * normal(x), 0)
       : normal(mean(known.slice(-SMOOTH).map((x) => x ?? low)));
   };
-  return s.runs.map((run) => minimum.map((_, task) => ofTask(run, task)));
+  const table = s.runs.map((run) => minimum.map((_, task) => ofTask(run, task)));
+  return kind === 'area' ? table.map((tasks) => [mean(tasks)]) : table;
 }
 
 // By run and task: frames until it was mastered.
@@ -197,7 +199,9 @@ function comparisonText(rows, tasks) {
     ? ' All learned: examples until 99 % of every task’s validation examples were right, '
       + 'three epochs running.' : '';
   const some = tasks > MOST_COLUMNS ? ` The first ${MOST_COLUMNS} of ${tasks} tasks.` : '';
-  return `Score: the mean ${scoreName()}${range}; its interquartile mean over runs and tasks, `
+  const [over, by] = page.score === 'area'
+    ? ['over tasks and time', 'runs'] : ['of a task', 'runs and tasks'];
+  return `Score: the mean ${scoreName()} ${over}${range}; its interquartile mean over ${by}, `
     + 'with the 95 % interval of a bootstrap stratified by task. P: the probability that a run '
     + 'scores more than one of the other program. “>”: half of the runs or more had not '
     + `mastered it by then; n of m: n runs of m had.${learned}${some}`;
