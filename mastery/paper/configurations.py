@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mastery.drawing.axes import PROGRAM_COLOURS
 from mastery.paper.curves import Found
 from mastery.paper.experiments import CONVERTERS, ESTIMATORS, PAPER_JOBS
 from mastery.programs.own import OwnRecipe, read_program
@@ -30,7 +31,11 @@ class Bar(NamedTuple):
         return float(upper_median(self.times))
 
 
-FAMILIES = {"MR": "#0072B2", "Teacher-Student": "#D55E00", "baseline": "#666666"}
+FAMILIES = {
+    "MR": PROGRAM_COLOURS["mr"],
+    "Teacher-Student": PROGRAM_COLOURS["gprop-linreg"],
+    "baseline": "#666666",
+}
 CENSORED = "runs that had not learned it by then"
 _FAMILY = {"mastering-rate": "MR", "learning-progress": "Teacher-Student"}  # by attention
 _NICE = {"gamax": "gAmax", "gprop": "gProp"}

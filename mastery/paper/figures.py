@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from mastery.drawing.axes import PROGRAM_COLOURS, quartiles
+from mastery.drawing.axes import PROGRAM_COLOURS, quartiles, task_colours
 from mastery.paper.configurations import CENSORED, FAMILIES, Bar
 from mastery.paper.curves import PaperCurves
 from mastery.statistics import Estimate
@@ -99,7 +99,7 @@ def returns_and_probabilities(
     with mpl.rc_context(STYLE):
         figure = Figure((8.4, 4.2), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)
-        colours = mpl.colormaps["viridis"](np.linspace(0.12, 0.9, len(curves.tasks)))
+        colours = task_colours(len(curves.tasks))
         for i, (task, colour) in enumerate(zip(curves.tasks, colours, strict=True)):
             low, middle, high = quartiles(curves.smooth()[some][:, runs, i])
             above.plot(x, middle, color=colour, label=task, linewidth=1.6)
@@ -121,7 +121,7 @@ def probabilities(each: Mapping[str, tuple[PaperCurves, str]], title: str) -> Fi
         figure = Figure((8.4, 0.3 + 2.05 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
         for axis, (name, (curves, program)) in zip(axes, each.items(), strict=False):
-            colours = mpl.colormaps["viridis"](np.linspace(0.05, 0.95, len(curves.tasks)))
+            colours = task_colours(len(curves.tasks))
             mean = curves.probability[:, curves.runs[program]].mean(1)
             axis.stackplot(curves.frames / 1e6, mean.T, colors=colours, labels=curves.tasks)
             axis.set(title=name, ylim=(0, 1))
@@ -145,7 +145,7 @@ def bars(found: Sequence[Bar], title: str) -> Figure:
         for axis, group in zip(axes, groups, strict=True):
             own = [bar for bar in found if bar.group == group]
             for y, bar in enumerate(own):
-                colour = FAMILIES[bar.family]
+                colour = PROGRAM_COLOURS.get(bar.name, FAMILIES[bar.family])
                 censored = np.isinf(bar.times)
                 median = bar.median
                 end = bar.budget if np.isinf(median) else median

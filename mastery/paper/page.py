@@ -27,6 +27,7 @@ from mastery.paper.curves import Found, PaperCurves, with_baselines
 from mastery.paper.experiments import EXPERIMENTS, PAPER_JOBS, SMALL, THREE, TITLES
 from mastery.paper.interactive import write_interactive
 from mastery.paper.learned import GOOD, LEARNED
+from mastery.paper.verdicts import Verdict
 from mastery.statistics import (
     Estimate,
     first_time,
@@ -172,8 +173,8 @@ def _as_address(svg: str) -> str:
     a hundredth of a point."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"-?\d+\.\d{3,}(?![\w%])", lambda x: f"{float(x[0]):.2f}", svg)
-    svg = re.sub(r"\s+", " ", svg).replace('"', "'")
-    for sign in "%#<>&":
+    svg = re.sub(r"\s+", " ", svg)
+    for sign in '%#<>&"':
         svg = svg.replace(sign, f"%{ord(sign):02X}")
     return f"data:image/svg+xml,{svg}"
 
@@ -272,7 +273,7 @@ def _claims(judgements: Sequence[claims.Judgement]) -> list[Section]:
     return sections
 
 
-def _verdict(verdict: claims.Verdict | None) -> str:
+def _verdict(verdict: Verdict | None) -> str:
     return "–" if verdict is None else f"{WORDS[verdict.holds]}: {verdict.numbers}"
 
 

@@ -24,14 +24,16 @@ _BARS = (
     "faster, without and with the undecided ones."
 )
 STYLE = """
-.tally{font-size:19px;margin:4px 0 14px} .tally span{white-space:nowrap;margin-right:22px}
+.tally{font-size:19px;margin:4px 0 14px;display:flex;flex-wrap:wrap;gap:0 26px}
+.tally span,.card td.world a{white-space:nowrap}
 .mark{font-size:22px;font-weight:700;line-height:1}
 .yes{color:var(--yes);stroke:var(--yes)} .no{color:var(--no);stroke:var(--no)}
 .open{color:var(--soft);stroke:var(--soft)} .mark,.tally b{stroke:none}
 .card td{vertical-align:top;white-space:normal} .card th{white-space:normal}
-.card .number{width:1%} .card td.world{text-align:left;width:180px}
+.card .number{width:1%} .card td.world{text-align:left;width:212px}
 .card .row{display:flex;gap:10px;align-items:flex-start}
-.card .bar{min-width:0;flex:none} .bar circle{stroke:none;fill:currentColor}
+.card small{line-height:1.4;display:inline-block} .card .bar{min-width:0;display:block}
+.bar circle{stroke:none;fill:currentColor}
 .bar .axis{stroke:var(--line)} .bar .limit{stroke:var(--ink)}
 .bar text{fill:var(--soft);font-size:9px}
 .card tr.group th{padding-top:18px;text-align:left;color:var(--ink)}
@@ -92,9 +94,9 @@ def html(judgements: Sequence[Judgement], figures: Sequence[str]) -> str:
         rows.append(_row(i, judgement, worlds, figures))
     return (
         f'<p class="tally">{line}</p>'
-        f'<p class="soft">{escape(EXPLAINED)} {escape(_BARS)} A number leads to the numbers.</p>'
+        f'<p class="soft">{escape(EXPLAINED)}</p>'
         f'<table class="card"><tr class="heads"><th></th><th class="left">the paper says</th>'
-        f"{heads}</tr>{''.join(rows)}</table>"
+        f"{heads}</tr>{''.join(rows)}</table><p><small>{escape(_BARS)}</small></p>"
     )
 
 
@@ -147,11 +149,11 @@ def _cell(
         for name, text in _figures(claim, world).items()
         if name in figures
     )
+    said = " · ".join(filter(None, (_short(verdict.parts), links)))
     return (
         f'<td class="world" data-world="{world}"{wide}><div class="row">'
         f'<span class="mark {kind}" role="img" aria-label="{meaning}" title="{meaning}">'
-        f"{verdict.mark}</span><div>{bars(verdict.parts)}<small>{_short(verdict.parts)}"
-        f"{'<br>' if links else ''}{links}</small></div></div></td>"
+        f"{verdict.mark}</span><div>{bars(verdict.parts)}<small>{said}</small></div></div></td>"
     )
 
 
@@ -169,12 +171,13 @@ def _figures(claim: Claim, world: str) -> dict[str, str]:
 
 
 def _short(parts: Sequence[Part]) -> str:
+    """The estimate, or how many of several hold."""
     if len(parts) == 1:
-        return str(parts[0].estimate) + "<br>"
+        value, low, high = parts[0].estimate
+        return f"{value:.2f}" if low == high else str(parts[0].estimate)
     agree = [part.agrees for part in parts]
     counts = {"hold": agree.count(True), "undecided": agree.count(None), "fail": agree.count(False)}
-    text = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
-    return text + "<br>" if text else ""
+    return ", ".join(f"{n} {name}" for name, n in counts.items() if n)
 
 
 def bars(parts: Sequence[Part]) -> str:

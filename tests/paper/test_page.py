@@ -22,10 +22,13 @@ def test_the_page_tells_every_claim_of_reinforcement_learning(redrawn):
     page = (redrawn / "paper.html").read_text()
     assert "Scaled down" not in page
     for claim in CLAIMS:
-        assert page.count(claim.words.replace("'", "&#x27;")) == 1
+        assert page.count(claim.words.replace("'", "&#x27;")) == 2  # on the scorecard, and below
     assert "<td class='left wrap'>open: " not in page  # every claim is decided
     assert "<script" not in page
-    assert re.findall(r'(?:src|href)="(?!data:)(.*?)"', page) == ["interactive.html"]
+    assert re.findall(r'(?:src|href)="(?!data:|#)(.*?)"', page) == ["interactive.html"]
+    ids = re.findall(r' id="(.*?)"', re.sub(r'src="data:.*?"', "", page))
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#(.*?)"', page)) <= set(ids)
     assert 1e6 < (redrawn / "interactive.html").stat().st_size < 10e6
 
 
