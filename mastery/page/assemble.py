@@ -42,10 +42,22 @@ def write(
         problems: What could not be shown.
         clips: Clips by job and task.
     """
+    page = pieces(title, entries, curves, problems, clips)
+    replace_file(path, (piece.encode() for piece in page))
+
+
+def pieces(
+    title: str,
+    entries: Sequence[Entry],
+    curves: Sequence[Mapping[str, Any]],
+    problems: Sequence[Problem] = (),
+    clips: Clips | None = None,
+) -> Iterator[str]:
+    """The text of the whole page; see `write`."""
     whole = json.dumps({**index(entries, problems, live=False), "clips": clips or {}})
     data = [_block("index", whole)]
     data += [_block(e["key"], to_json(c)) for e, c in zip(entries, curves, strict=True)]
-    replace_file(path, (part.encode() for part in _assembled(title, data)))
+    return _assembled(title, data)
 
 
 def _assembled(title: str, data: Sequence[str]) -> Iterator[str]:

@@ -32,6 +32,7 @@ from mastery.drawing.pictures import places
 from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
 from mastery.programs.own import OwnRecipe, read_program
+from mastery.rundir.curves import Curves
 from mastery.rundir.database import (
     checkpoints,
     count,
@@ -48,7 +49,7 @@ from mastery.rundir.database import (
     total_frames,
 )
 from mastery.rundir.metrics import SCORES
-from mastery.rundir.results import Curves, read_curves
+from mastery.rundir.results import read_curves
 
 POINTS = 240  # the most per curve; more could not be told apart
 FEWEST = 24  # the lowest that CELLS can push that limit to
