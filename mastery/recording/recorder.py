@@ -160,7 +160,7 @@ def _guarded(
     """Run inside the teacher's lock. Errors of writing end the recording, not the training."""
 
     @functools.wraps(method)
-    def safely(self: Recorder, *args: P.args, **kwargs: P.kwargs) -> None:
+    def safely(self: Recorder, /, *args: P.args, **kwargs: P.kwargs) -> None:
         with self.teacher._lock:
             if self._part is None:
                 return

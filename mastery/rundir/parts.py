@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from mastery.checkpoint import replace_file
 from mastery.curriculum import Curriculum
@@ -39,6 +40,18 @@ def holds_job(path: Path) -> bool:
         return is_folder(path) and bool(parts_of(path))
     except OSError:  # no permission to look inside
         return False
+
+
+def changed(directory: Path) -> tuple[Any, ...]:
+    """A value that changes when the run.db of a directory does."""
+    found: list[Any] = []
+    for name in ("run.db", "run.db-wal"):
+        try:
+            about = (directory / name).stat()
+            found.append((about.st_mtime_ns, about.st_size))
+        except OSError:
+            found.append(None)
+    return tuple(found)
 
 
 def mark_folder(folder: Path, curriculum: Curriculum) -> None:
