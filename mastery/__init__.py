@@ -30,7 +30,7 @@ from mastery.programs.recipe import Recipe
 from mastery.teacher import Teacher
 
 if TYPE_CHECKING:
-    from mastery.recording.recorder import record
+    from mastery.recording.record import record
     from mastery.simulation.simulate import simulate
     from mastery.training.agent import load_agent
     from mastery.training.job import Job
@@ -64,7 +64,7 @@ __all__ = [
 ]
 # imported when they are asked for: all but the first two need JAX
 _WHERE = {
-    "record": "recording.recorder",
+    "record": "recording.record",
     "simulate": "simulation.simulate",
     "load_agent": "training.agent",
     "Job": "training.job",

@@ -147,7 +147,7 @@ def read_text(directory: Path, db: sqlite3.Connection) -> tuple[str, str, str | 
     if row[0] not in READABLE:
         raise CheckpointError(
             f"{directory} has format {row[0]}, but this mastery reads formats "
-            f"{', '.join(map(str, READABLE))}; use the release that wrote it"
+            f"{READABLE[0]} to {READABLE[-1]}; use the release that wrote it"
         )
     return _text(row[1]), _text(row[2]), None if row[3] is None else _text(row[3])
 

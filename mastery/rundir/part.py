@@ -77,7 +77,7 @@ class Batch:
     mark: Mark | None = None
 
 
-class Part:
+class PartWriter:
     """A part of a recorded job, locked and open for writing by this process.
 
     Args:
@@ -113,6 +113,7 @@ class Part:
                 if description is not None and run is not None:
                     self._create(dict(description), run)
                 self.description = read_description(directory, self._db)[0]
+                self.seed = read_runs(self._db)[0][2]
             except BaseException:
                 self._lock.close()
                 raise
@@ -217,7 +218,7 @@ def create_part(
     description: Mapping[str, Any],
     label: str,
     program: str,
-) -> Part:
+) -> PartWriter:
     """Create a part in a folder; processes that do so at the same time get different numbers.
 
     Args:
@@ -238,7 +239,7 @@ def create_part(
                 directory.mkdir()
             except FileExistsError:
                 continue
-        return Part(directory, description, (label, program, tried))
+        return PartWriter(directory, description, (label, program, tried))
     raise MasteryError(
         f"{directory} exists already; continue it with the teacher that was saved, or give another "
         "seed= or another folder"
