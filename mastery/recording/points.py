@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from mastery.programs.returns import Step
 
 FIRST = 512  # updates that are a point each, unless there are many tasks
-ROWS = 4_000_000  # about the most points × tasks, of 500,000 updates
-DOUBLINGS = 10
+ROWS = 4_000_000  # the most points × tasks of half a million updates
 
 
 def first_points(tasks: int) -> int:
     """The number of updates that are a point each: a power of 2."""
-    fitting = ROWS // (tasks * (1 + DOUBLINGS // 2))
+    fitting = ROWS // (8 * tasks)  # doubling adds half as many, some 15 times
     return 1 << (max(2, min(FIRST, fitting)).bit_length() - 1)
 
 

@@ -99,8 +99,7 @@ class Recorder:
         if mark is None:
             self._point.start(step)
             if last < step:
-                upto = f"after time-step {last}" if last else "before this recording"
-                self._note(f"time-steps up to {step} are missing: they were {upto}")
+                self._note(f"time-steps {last + 1} to {step} were not recorded")
             return
         self._point.resume(mark.about["begin"], mark.about["updates"], mark.sums)
         self._frames = float(mark.about["frames"])
