@@ -30,6 +30,7 @@ from mastery.programs.recipe import Recipe
 from mastery.teacher import Teacher
 
 if TYPE_CHECKING:
+    from mastery.recording.record import record
     from mastery.simulation.simulate import simulate
     from mastery.training.agent import load_agent
     from mastery.training.job import Job
@@ -56,12 +57,14 @@ __all__ = [
     "check_program",
     "load_agent",
     "programs",
+    "record",
     "resume",
     "simulate",
     "train",
 ]
-# imported when they are asked for: all but the first need JAX
+# imported when they are asked for: all but the first two need JAX
 _WHERE = {
+    "record": "recording.record",
     "simulate": "simulation.simulate",
     "load_agent": "training.agent",
     "Job": "training.job",

@@ -6,9 +6,7 @@ teacher.update({task: 0.4})        # report the return
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import hashlib
 import os
 import threading
 import warnings
@@ -16,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +33,20 @@ from mastery.programs.distribution import allocate, cumulative, draw
 from mastery.programs.evidence import Evidence
 from mastery.programs.explanation import Explanation, found_order
 from mastery.programs.metered import MeteredState, make_meter
-from mastery.programs.own import OwnRecipe, read_program, same_program
+from mastery.programs.own import OwnRecipe, read_program
 from mastery.programs.program import Factors, Program, ProgramLike, Snapshot
 from mastery.programs.recipe import Recipe, default_program
 from mastery.programs.returns import ReturnsReader, Step
 from mastery.programs.states import complete, leaves, rebuild, tree_map
+from mastery.programs.texts import program_text, same, short
+
+
+class Observer(Protocol):
+    """Follows one teacher. Called inside the teacher's lock, after the change; must not raise."""
+
+    def updated(self, steps: list[Step], costs: bool) -> None: ...  # costs: whether any were given
+    def saved(self) -> None: ...  # the state is being read
+    def loaded(self) -> None: ...  # the state was replaced
 
 
 class Teacher:
@@ -67,6 +74,8 @@ class Teacher:
         >>> task = teacher.sample()
         >>> teacher.update({task: 0.4})
     """
+
+    _observer: Observer | None = None  # of this object in this process; copies have none
 
     def __init__(
         self,
@@ -174,7 +183,10 @@ class Teacher:
             MasteryWarning: Once, if a return is far outside its task's bounds.
         """
         with self._lock:
-            self._steps(self._reader.read(returns, cost, self.per_episode))
+            steps = self._reader.read(returns, cost, self.per_episode)
+            self._steps(steps)
+            if self._observer is not None:
+                self._observer.updated(steps, cost is not None)
 
     @property
     def probabilities(self) -> dict[str, float]:
@@ -216,6 +228,8 @@ class Teacher:
     def state_dict(self) -> dict[str, Any]:
         """Return the teacher's full state; `load_state_dict` continues exactly from it."""
         with self._lock:
+            if self._observer is not None:
+                self._observer.saved()
             return {
                 "curriculum": self.curriculum.fingerprint,
                 "program": self._program_text(),
@@ -250,10 +264,10 @@ class Teacher:
                 f"{self.curriculum.name!r}"
             )
         for what, mine in (("program", self._program_text()), ("per_episode", self.per_episode)):
-            if not _same(state[what], mine):
+            if not same(state[what], mine):
                 raise CheckpointError(
-                    f"the state has {what} {_short(state[what])}, but this teacher has "
-                    f"{_short(mine)}; make the teacher with the same {what}"
+                    f"the state has {what} {short(state[what])}, but this teacher has "
+                    f"{short(mine)}; make the teacher with the same {what}"
                 )
         random = np.random.PCG64()
         with self._lock:
@@ -270,6 +284,8 @@ class Teacher:
             self._state, self._time_step = restored, time_step
             self._random = np.random.Generator(random)
             self._distribution = self._cumulative = None
+            if self._observer is not None:
+                self._observer.loaded()
 
     def save(self, path: str | Path) -> None:
         """Write the teacher to one file, atomically; `Teacher.load` continues exactly from it.
@@ -335,6 +351,7 @@ class Teacher:
             state["_random"] = copy.deepcopy(self._random)
             state["_distribution"] = state["_cumulative"] = None
             del state["_lock"], state["_no_noise"]
+            state.pop("_observer", None)
             if isinstance(self.recipe, OwnRecipe):  # its file's module is unknown elsewhere
                 del state["program"]
             return state
@@ -412,33 +429,4 @@ class Teacher:
             )
 
     def _program_text(self) -> str:
-        if self.recipe:
-            return self.recipe.full
-        kind = type(self.program).__qualname__
-        which = f" {_digest(self.program)}" if isinstance(self.program, Program) else ""
-        return f"own {kind}{which}"
-
-
-def _same(saved: Any, mine: Any) -> bool:
-    """Whether a saved setting is this teacher's; a program's text may say less than it does now."""
-    if saved == mine:
-        return True
-    with contextlib.suppress(MasteryError, AttributeError):
-        return same_program(saved, mine)
-    return False
-
-
-def _short(value: Any) -> str:
-    """A program's text without its default settings."""
-    with contextlib.suppress(MasteryError, AttributeError):
-        return repr(str(read_program(value)))
-    return repr(value)
-
-
-def _digest(program: Program) -> str:
-    """A short hash of a program's parts and numbers."""
-    digest = hashlib.sha256()
-    for path, leaf in leaves(program):
-        digest.update(path.encode() + np.asarray(leaf).tobytes())
-    parts = (program.progress, program.attention, program.converter)
-    return "-".join(type(part).__name__ for part in parts) + f"-{digest.hexdigest()[:16]}"
+        return program_text(self.recipe, self.program)

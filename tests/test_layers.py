@@ -16,7 +16,9 @@ LAYERS = [
     {"simulation", "drawing", "rundir", "minigrid"},
     {"learners"},
     {"training"},
-    {"page", "adapters"},
+    {"page"},
+    {"recording"},  # shows the page in notebooks
+    {"adapters"},
     {"paper"},
     {"cli"},
     {"__init__", "__main__"},

@@ -29,14 +29,30 @@ def show(
 
     [dim]mastery show obstructed-maze[/dim]
     [dim]mastery show my.toml --svg my.svg[/dim]
+    [dim]mastery show runs/mine[/dim]  with the mastery that a job has reached
     """
-    loaded = Curriculum.load(curriculum)
     check_place(svg)
-    known = Teacher.load(teacher, loaded).mastery if teacher else None
+    if Path(curriculum).is_dir():
+        loaded, known = _of_job(Path(curriculum))
+    else:
+        loaded, known = Curriculum.load(curriculum), None
+    if teacher:
+        known = Teacher.load(teacher, loaded).mastery
     typer.echo(curriculum_text(loaded, known))
     if svg:
         replace_file(svg, [curriculum_svg(loaded, known).encode()])
         typer.echo(f"\nwrote {svg}")
+
+
+def _of_job(directory: Path) -> tuple[Curriculum, dict[str, float] | None]:
+    """The curriculum of a run directory, and the mean mastery over its runs, if there is any."""
+    from mastery.rundir.results import load_results
+
+    job = load_results(directory)
+    if not len(job.mastery):
+        return job.curriculum, None
+    mastery = job.mastery[-1].mean(axis=0).tolist()
+    return job.curriculum, dict(zip(job.curriculum.names, mastery, strict=True))
 
 
 def programs(

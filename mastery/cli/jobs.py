@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -12,6 +12,9 @@ from rich.table import Table
 from mastery.cli.arguments import check_folder, check_place, console
 from mastery.cli.live import short
 from mastery.errors import MasteryError
+
+if TYPE_CHECKING:
+    from mastery.rundir.results import Summary
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.")]
 
@@ -44,11 +47,18 @@ def runs_command(
             escape(job.curriculum),
             escape(", ".join(job.programs)),
             str(job.seeds),
-            f"{short(job.frames)} of {short(job.total)}" if job.total else "",
+            _progress(job),
             "" if job.worst is None else f"{job.worst:.2f} … {job.best:.2f}",
-            escape(job.state.partition(":")[0] if job.total else job.state),
+            escape(job.state.partition(":")[0] if job.curriculum else job.state),
         )
     console.print(table)
+
+
+def _progress(job: Summary) -> str:
+    """How far a job is; nothing if it cannot be read."""
+    if job.total:
+        return f"{short(job.frames)} of {short(job.total)}"
+    return short(job.frames) if job.curriculum else ""
 
 
 def export_command(

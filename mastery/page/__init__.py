@@ -2,6 +2,9 @@
 
 places     finds run directories, and reports those that cannot be shown
 data       a job as plain data: its description, its progress and its downsampled curves
+tail       a cache of the newest points of a job that is being watched
+recorded   a recorded job as the same data
+inline     the page inside a notebook
 files      the page's own files, and its modules as one script
 assemble   the page as one file that works offline: `mastery report`
 server     the page served on this machine, live while runs train: `mastery watch`

@@ -1,6 +1,6 @@
 """Write the page as one file that works offline and can be mailed.
 
-It embeds everything: Plotly, the modules as one script, the style sheet, and the compressed data.
+It embeds everything: the modules as one script, the style sheet, and the compressed data.
 Its Content-Security-Policy allows only these scripts, by their hashes, and loads nothing else.
 """
 
@@ -42,9 +42,21 @@ def write(
         problems: What could not be shown.
         clips: Clips by job and task.
     """
+    page = pieces(title, entries, curves, problems, clips)
+    replace_file(path, (piece.encode() for piece in page))
+
+
+def pieces(
+    title: str,
+    entries: Sequence[Entry],
+    curves: Sequence[Mapping[str, Any]],
+    problems: Sequence[Problem] = (),
+    clips: Clips | None = None,
+) -> Iterator[str]:
+    """The text of the whole page; see `write`."""
     data = [_block("index", {**index(entries, problems, live=False), "clips": clips or {}})]
     data += [_block(e["key"], c) for e, c in zip(entries, curves, strict=True)]
-    replace_file(path, (part.encode() for part in _assembled(title, data)))
+    return _assembled(title, data)
 
 
 def _assembled(title: str, data: Sequence[str]) -> Iterator[str]:

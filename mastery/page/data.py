@@ -31,11 +31,15 @@ from mastery.drawing.axes import PALETTE, PROGRAM_COLOURS, task_colours
 from mastery.drawing.pictures import places
 from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
+from mastery.page.tail import Tail as Tail
 from mastery.programs.own import OwnRecipe, read_program
+from mastery.programs.texts import OBJECT
+from mastery.rundir.curves import Curves
 from mastery.rundir.database import (
     checkpoints,
     count,
     has_progress,
+    is_recorded,
     is_training,
     last_chunks,
     last_evaluated,
@@ -44,11 +48,10 @@ from mastery.rundir.database import (
     read_sessions,
     read_solved,
     read_text,
-    seconds_at,
+    score_name,
     total_frames,
 )
-from mastery.rundir.metrics import SCORES
-from mastery.rundir.results import Curves, read_curves
+from mastery.rundir.parts import is_folder
 
 POINTS = 240  # the most per curve; more could not be told apart
 FEWEST = 24  # the lowest that CELLS can push that limit to
@@ -74,6 +77,11 @@ def index(entries: Sequence[Entry], problems: Sequence[Problem], live: bool) -> 
     }
 
 
+def _was_recorded(path: Path) -> bool:
+    """Whether `mastery.record` wrote a job, which `mastery.page.recorded` then reads."""
+    return is_folder(path) or is_recorded(path)
+
+
 def job_entry(place: Place, locked: bool | None = None) -> Entry:
     """What a run directory trains, and its progress.
 
@@ -81,6 +89,10 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
         place: The run directory.
         locked: Whether a process is training in it; if None, find out.
     """
+    if _was_recorded(place.path):
+        from mastery.page.recorded import recorded_entry
+
+        return recorded_entry(place, locked)
     with open_database(place.path) as db:
         text, created, ended = read_text(place.path, db)
         job = _described(text)
@@ -97,6 +109,7 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
             "key": place.key,
             "name": place.name,
             "path": str(place.path),
+            "kind": "training",
             "version": f"{created}.{len(sessions)}.{step}.{tested}",
             **fixed,
             "changes": [json.loads(changes) for *_, changes in every],
@@ -109,6 +122,7 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
             "speed": _speed(chunks, len(runs), sessions[-1][1] if sessions else 0),
             "checkpoint": checkpoint,
             "sessions": [_session(*session) for session in sessions],
+            "remarks": [],
             "clips": not job.addition and checkpoint is not None,
             "notes": notes,
         }
@@ -128,7 +142,7 @@ class _Job:
 @lru_cache(maxsize=KEPT)
 def _described(text: str) -> _Job:
     job = json.loads(text)
-    curriculum = Curriculum.from_dict(_first_tasks(job["curriculum"]))
+    curriculum = first_tasks(job["curriculum"])
     return _Job(
         count=len(job["curriculum"]["names"]),
         tasks=len(curriculum),
@@ -142,11 +156,11 @@ def _described(text: str) -> _Job:
 def _fixed(text: str, runs: Runs) -> Entry:
     """The part of an entry that follows from the description and the runs."""
     job = json.loads(text)
-    curriculum = Curriculum.from_dict(_first_tasks(job["curriculum"]))
+    curriculum = first_tasks(job["curriculum"])
     return {
         **fixed_entry(curriculum, job["curriculum"], runs),
         "unit": job["unit"],
-        "score": SCORES[job["unit"]],
+        "score": score_name(job),
         "total": total_frames(job),
         "settings": job["settings"],
     }
@@ -161,40 +175,6 @@ def as_bytes(x: Floats) -> Any:
     """The numbers by run, task and point as base64: fast, for a page that is live."""
     ordered = np.ascontiguousarray(np.moveaxis(x, 0, 2), "<f8")
     return {"shape": ordered.shape, "float64": base64.b64encode(ordered.tobytes()).decode()}
-
-
-class Tail:
-    """Caches the points of the last, incomplete merged point, so they are read only once.
-
-    The cache is dropped if it no longer matches the directory: if the directory was replaced, or
-    the job resumed from an earlier update.
-    """
-
-    def __init__(self) -> None:
-        # whose points, after which update, the points
-        self._kept: tuple[object, int, Curves] | None = None
-
-    def read(
-        self, db: sqlite3.Connection, which: object, runs: int, tasks: int, after: int
-    ) -> Curves:
-        """The points after an update, from the cache and the database."""
-        before = self._kept  # another page may change it meanwhile
-        if before is not None:
-            of, begin, kept = before
-            if of == which and begin <= after <= kept.steps[-1] and _is_written(db, kept):
-                later = read_curves(db, runs, tasks, after=int(kept.steps[-1]))
-                return kept.after(after).then(later)
-        return read_curves(db, runs, tasks, after)
-
-    def keep(self, which: object, curves: Curves, after: int) -> None:
-        """Cache the points after an update, if there are any."""
-        rest = curves.after(after)
-        self._kept = (which, after, rest) if len(rest.steps) else None
-
-
-def _is_written(db: sqlite3.Connection, curves: Curves) -> bool:
-    """Whether the database still has the last point; its wall-clock time identifies it."""
-    return seconds_at(db, int(curves.steps[-1])) == float(curves.seconds[-1])
 
 
 def job_curves(
@@ -218,6 +198,10 @@ def job_curves(
         numbers: How to encode arrays.
         tail: A cache, for callers that ask repeatedly.
     """
+    if _was_recorded(place.path):
+        from mastery.page.recorded import recorded_curves
+
+        return recorded_curves(place, numbers)
     tail = tail or Tail()
     with open_database(place.path) as db:
         text, created, _ = read_text(place.path, db)
@@ -237,19 +221,33 @@ def job_curves(
             "full": full,
             "sessions": calls,
             **document(*thin(curves, job.chunk, k), solved, job.span, numbers),
+            **_times(curves, job.chunk, k),
         }
 
 
 def fitting_bins(points: int, runs: int, tasks: int) -> int:
     """The k with which 2^k points are merged into one."""
-    most = min(max(CELLS // max(runs * tasks, 1), FEWEST), POINTS)
+    most = most_points(runs * tasks)
     k = 0
     while -(-points >> k) > most:
         k += 1
     return k
 
 
+def most_points(curves: int) -> int:
+    """The most points of each curve, given the number of curves."""
+    return min(max(CELLS // max(curves, 1), FEWEST), POINTS)
+
+
 Tests = dict[str, tuple[NDArray[np.int64], Floats]]  # by policy: frames, returns
+
+
+def _times(curves: Curves, chunk: int, k: int) -> dict[str, Any]:
+    """Seconds and updates up to each point, when 2^k are merged into one."""
+    bins = (curves.steps // chunk - 1) >> k
+    ends = np.flatnonzero(np.diff(bins, append=-1))
+    seconds, steps = np.round(curves.seconds[ends], 1), curves.steps[ends]
+    return {"seconds": seconds.tolist(), "steps": steps.tolist()}
 
 
 def thin(curves: Curves, chunk: int, k: int) -> tuple[NDArray[np.int64], dict[str, Floats], Tests]:
@@ -301,10 +299,11 @@ def fixed_entry(
 
 def _program(text: str) -> dict[str, Any]:
     """What the page needs of a program to explain a task's probability."""
-    recipe = read_program(text)
-    if isinstance(recipe, OwnRecipe):
+    recipe = None if text.startswith(OBJECT) else read_program(text)
+    if recipe is None or isinstance(recipe, OwnRecipe):
         parts = dict.fromkeys(("progress", "attention", "distribution"), "own")
-        return {"name": recipe.name, **parts, "full": recipe.full, "settings": {}}
+        name = text.removeprefix(OBJECT) if recipe is None else recipe.name
+        return {"name": name, **parts, "full": text, "settings": {}}
     return {
         "name": recipe.name,
         "progress": recipe.progress,
@@ -315,17 +314,17 @@ def _program(text: str) -> dict[str, Any]:
     }
 
 
-def _first_tasks(whole: Mapping[str, Any]) -> dict[str, Any]:
+def first_tasks(whole: Mapping[str, Any]) -> Curriculum:
     """The first tasks of a curriculum. It is in topological order, so ancestors are included."""
-    names = whole["names"][:TASKS]
-    return {
+    some = {
         "name": whole["name"],
-        "names": names,
+        "names": whole["names"][:TASKS],
         "minimum": whole["minimum"][:TASKS],
         "maximum": whole["maximum"][:TASKS],
         "edges": [edge for edge in whole["edges"] if edge[1] < TASKS],
         "settings": {},
     }
+    return Curriculum.from_dict(some)
 
 
 def _notes(db: sqlite3.Connection, tasks: int) -> list[str]:
@@ -359,12 +358,20 @@ def _speed(chunks: Sequence[tuple[int, int, float]], runs: int, first: int) -> f
 
 
 def _session(started: str, step: int, command: str, versions: str, hardware: str) -> dict[str, Any]:
-    on = json.loads(hardware)
+    return session_entry(started, step, command, json.loads(versions), json.loads(hardware))
+
+
+def session_entry(
+    started: str, step: int, command: str, versions: Mapping[str, str], on: Mapping[str, Any]
+) -> dict[str, Any]:
+    """When a session started, its command and what it ran on."""
+    device = f"{on.get('devices', '?')} × {on.get('device', '?')}"
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     return {
         "started": started,
         "command": command or "called from Python",
-        "on": f"{on.get('devices', '?')} × {on.get('device', '?')}, {on.get('cores', '?')} cores; "
-        + ", ".join(f"{name} {version}" for name, version in json.loads(versions).items()),
+        "on": f"{device if 'device' in on else on.get('machine', '?')}, {on.get('cores', '?')} "
+        f"cores; {packages}",
     }
 
 
@@ -400,6 +407,7 @@ def document(
             policy: {"frames": when.tolist(), "returns": numbers(np.round(scores, digits))}
             for policy, (when, scores) in tests.items()
         },
+        "scalars": {},
     }
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mastery.errors import MasteryError
+from mastery.rundir.parts import holds_job, is_folder, parts_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def find_places(folders: Iterable[Path]) -> tuple[list[Place], list[Problem]]:
     for folder in folders:
         try:
             inside = (
-                [folder] if _holds_job(folder) else [p for p in _children(folder) if _holds_job(p)]
+                [folder] if holds_job(folder) else [p for p in _children(folder) if holds_job(p)]
             )
         except OSError as error:
             problems.append(Problem(str(folder), f"cannot be listed: {error.strerror}"))
@@ -76,6 +77,8 @@ def find_places(folders: Iterable[Path]) -> tuple[list[Place], list[Problem]]:
 
 def leads_out(path: Path, folder: Path) -> bool:
     """Whether a run directory, or a file read from it, lies outside this folder."""
+    if is_folder(path) and any(leads_out(part, folder) for part in parts_of(path)):
+        return True
     root = folder.resolve()
     inside = (path / name for name in ("run.db", "run.db-wal", "lock", "checkpoints"))
     links = [p for p in inside if p.is_symlink()]
@@ -84,10 +87,3 @@ def leads_out(path: Path, folder: Path) -> bool:
 
 def _children(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
-
-
-def _holds_job(path: Path) -> bool:
-    try:
-        return (path / "run.db").is_file()
-    except OSError:  # no permission to look inside
-        return False

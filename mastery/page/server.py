@@ -29,6 +29,7 @@ from mastery.page.clips import make_clip
 from mastery.page.files import parts, static
 from mastery.page.places import Place, Problem, find_places
 from mastery.rundir.database import is_training
+from mastery.rundir.parts import changed, is_folder, parts_of
 
 PORT = 8765
 FRESH = 0.4  # seconds for which the list of jobs is cached, for all pages
@@ -271,15 +272,11 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _signature(path: Path) -> tuple[Any, ...]:
-    """A value that changes when a run directory does; first, whether a process trains in it."""
-    found: list[Any] = [is_training(path)]
-    for name in ("run.db", "run.db-wal"):
-        try:
-            about = (path / name).stat()
-            found.append((about.st_mtime_ns, about.st_size))
-        except OSError:
-            found.append(None)
-    return tuple(found)
+    """A value that changes when a job does; first, whether a process trains it."""
+    parts = [path]
+    with contextlib.suppress(OSError):  # listing the parts of a recorded job
+        parts = parts_of(path) if is_folder(path) else parts
+    return any(map(is_training, parts)), *((part.name, changed(part)) for part in parts)
 
 
 def _tag(content: bytes) -> str:

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError
+from mastery.rundir.metrics import SCORES
 
 FORMAT = 3
-READABLE = (2, 3)  # format 2 has no learning progress
+RECORDED = 4  # written by `mastery.record`: format 3 and the tables of RECORDED_SCHEMA
+READABLE = (2, 3, 4)  # format 2 has no learning progress
 
 SCHEMA = """
 CREATE TABLE job (format INTEGER NOT NULL, job TEXT NOT NULL, created TEXT NOT NULL, ended TEXT);
@@ -33,11 +35,20 @@ CREATE TABLE training (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER
     episodes INTEGER NOT NULL, return REAL, progress REAL,
     PRIMARY KEY (step, run, task)) WITHOUT ROWID;
 CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEGER NOT NULL,
-    policy TEXT NOT NULL, return REAL NOT NULL, success REAL NOT NULL, length REAL NOT NULL,
+    policy TEXT NOT NULL, return REAL NOT NULL, success REAL, length REAL,
     PRIMARY KEY (step, run, task, policy)) WITHOUT ROWID;
 CREATE TABLE solved (step INTEGER NOT NULL, run INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
 CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 """
+RECORDED_SCHEMA = """
+CREATE TABLE tests (step INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
+CREATE TABLE scalars (step INTEGER NOT NULL, name TEXT NOT NULL, frames INTEGER NOT NULL,
+    value REAL NOT NULL, PRIMARY KEY (step, name)) WITHOUT ROWID;
+CREATE TABLE notes (step INTEGER NOT NULL, frames INTEGER NOT NULL, time TEXT NOT NULL,
+    text TEXT NOT NULL);
+CREATE TABLE marks (step INTEGER PRIMARY KEY, about TEXT NOT NULL, sums BLOB NOT NULL);
+"""
+TESTED = "evaluation"  # the policy's name in recorded evaluations
 
 Arrays = list[NDArray[Any]]
 
@@ -136,7 +147,7 @@ def read_text(directory: Path, db: sqlite3.Connection) -> tuple[str, str, str | 
     if row[0] not in READABLE:
         raise CheckpointError(
             f"{directory} has format {row[0]}, but this mastery reads formats "
-            f"{' and '.join(map(str, READABLE))}; use the release that wrote it"
+            f"{READABLE[0]} to {READABLE[-1]}; use the release that wrote it"
         )
     return _text(row[1]), _text(row[2]), None if row[3] is None else _text(row[3])
 
@@ -148,8 +159,25 @@ def _text(value: Any) -> str:
     return value
 
 
-def total_frames(job: Mapping[str, Any]) -> int:
-    """The frames per run of the finished job, in whole chunks."""
+def is_recorded(directory: Path) -> bool:
+    """Whether `mastery.record` wrote the run.db of a directory; False if it cannot be read."""
+    try:
+        with open_database(directory) as db:
+            row = db.execute("SELECT format FROM job").fetchone()
+            return row is not None and row[0] == RECORDED
+    except MasteryError:
+        return False
+
+
+def score_name(job: Mapping[str, Any]) -> str:
+    """The name of a job's score; jobs of earlier versions do not hold it."""
+    return str(job["score"]) if "score" in job else SCORES[job["unit"]]
+
+
+def total_frames(job: Mapping[str, Any]) -> int | None:
+    """The frames per run of the finished job, in whole chunks; None if unknown."""
+    if job.get("kind") == "recorded":
+        return None if job["total"] is None else int(job["total"])
     chunk = int(job["per_update"]) * int(job["chunk"])
     return -(-int(job["frames"]) // chunk) * chunk
 
@@ -178,6 +206,13 @@ def last_chunks(db: sqlite3.Connection, number: int) -> list[tuple[int, int, flo
     query = "SELECT step, frames, seconds FROM chunks ORDER BY step DESC LIMIT ?"
     rows = db.execute(query, (number,))
     return [(int(step), int(frames), float(seconds)) for step, frames, seconds in rows]
+
+
+def last_point(db: sqlite3.Connection) -> tuple[int, float, float]:
+    """Updates, frames (costs may be fractions) and seconds up to the last point; zeros if none."""
+    query = "SELECT step, frames, seconds FROM chunks ORDER BY step DESC LIMIT 1"
+    step, frames, seconds = db.execute(query).fetchone() or (0, 0, 0.0)
+    return int(step), float(frames), float(seconds)
 
 
 def seconds_at(db: sqlite3.Connection, step: int) -> float | None:
@@ -258,7 +293,8 @@ def has_progress(db: sqlite3.Connection) -> bool:
 def read_points(db: sqlite3.Connection, after: int) -> Arrays:
     """Updates, frames and seconds of every chunk after an update."""
     query = f"SELECT step, frames, seconds FROM chunks WHERE step > {int(after)} ORDER BY step"
-    return _columns(db, query, "iif")
+    steps, frames, seconds = _columns(db, query, "iff")
+    return [steps, _whole(frames), seconds]
 
 
 def read_training(db: sqlite3.Connection, after: int, tasks: int) -> Arrays:
@@ -274,7 +310,8 @@ def read_training(db: sqlite3.Connection, after: int, tasks: int) -> Arrays:
         f"SELECT probability, mastery, {beta}, return, episodes, frames FROM training "
         f"WHERE step > {int(after)} AND task < {int(tasks)} ORDER BY step, run, task"
     )
-    return _columns(db, query, "ffffii")
+    *found, played = _columns(db, query, "ffffif")
+    return [*found, _whole(played)]
 
 
 def read_evaluation(db: sqlite3.Connection, policy: str, after: int, tasks: int) -> Arrays:
@@ -285,6 +322,49 @@ def read_evaluation(db: sqlite3.Connection, policy: str, after: int, tasks: int)
     query = f"SELECT frames FROM chunks WHERE step IN (SELECT step {some}) ORDER BY step"
     values = _columns(db, f"SELECT return, success, length {some} ORDER BY step, run, task", "fff")
     return _columns(db, query, "i") + values
+
+
+def read_tests(db: sqlite3.Connection, tasks: int) -> Arrays:
+    """The frames of each recorded evaluation, and its scores (evaluations, tasks); NaN if none."""
+    steps, frames = _columns(db, "SELECT step, frames FROM tests ORDER BY step", "if")
+    where, task, score = _columns(
+        db, f"SELECT step, task, return FROM evaluation WHERE task < {int(tasks)}", "iif"
+    )
+    scores = np.full((len(steps), tasks), np.nan)
+    scores[np.searchsorted(steps, where), task] = score
+    return [_whole(frames), scores]
+
+
+def read_scalars(db: sqlite3.Connection) -> dict[str, Arrays]:
+    """The frames and values of each recorded scalar."""
+    rows = db.execute("SELECT name, frames, value FROM scalars ORDER BY name, step")
+    found: dict[str, list[tuple[float, float]]] = {}
+    for name, frames, value in rows:
+        found.setdefault(_text(name), []).append((float(frames), float(value)))
+    return {name: [_whole(x[:, 0]), x[:, 1]] for name, x in _arrays(found)}
+
+
+def _arrays(
+    found: Mapping[str, list[tuple[float, float]]],
+) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    return ((name, np.array(rows)) for name, rows in found.items())
+
+
+def read_notes(db: sqlite3.Connection) -> list[tuple[float, str, str]]:
+    """Frames, time and text of each note."""
+    rows = db.execute("SELECT frames, time, text FROM notes ORDER BY step, rowid")
+    return [(float(frames), _text(when), _text(text)) for frames, when, text in rows]
+
+
+def read_mark(db: sqlite3.Connection, step: int) -> tuple[str, bytes] | None:
+    """The unfinished point at an update, as it was saved; None if there is none."""
+    row = db.execute("SELECT about, sums FROM marks WHERE step = ?", (step,)).fetchone()
+    return None if row is None else (_text(row[0]), bytes(row[1]))
+
+
+def _whole(x: NDArray[Any]) -> NDArray[Any]:
+    """Counts as int64, unless some are fractions: costs can be."""
+    return x.astype(np.int64) if (x == np.rint(x)).all() else x
 
 
 def _columns(db: sqlite3.Connection, query: str, types: str) -> Arrays:

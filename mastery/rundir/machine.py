@@ -29,16 +29,19 @@ def processor() -> str:
     return hashlib.sha256(features.encode()).hexdigest()[:12]
 
 
-def hardware() -> dict[str, Any]:
-    """The devices that JAX sees, and the machine; starts JAX."""
-    import jax
-
-    devices = jax.devices()
+def machine() -> dict[str, Any]:
+    """The machine, without its accelerators."""
     return {
-        "device": devices[0].device_kind,
-        "devices": len(devices),
         "machine": platform.machine(),
         "processor": processor(),
         "system": sys.platform,
         "cores": os.cpu_count(),
     }
+
+
+def hardware() -> dict[str, Any]:
+    """The devices that JAX sees, and the machine; starts JAX."""
+    import jax
+
+    devices = jax.devices()
+    return {"device": devices[0].device_kind, "devices": len(devices), **machine()}

@@ -1,53 +1,50 @@
 """Results of training: a run directory as arrays, and a list of jobs.
 
-This reads only run.db (`mastery.rundir.store` writes it), so it needs no JAX and works while the
-job is training. Arrays have the axes (points, runs, tasks); a point is a chunk of updates.
+This reads only run.db (`mastery.rundir.store` and `mastery.rundir.part` write it), so it needs no
+JAX and works while the job is training. Arrays have the axes (points, runs, tasks); a point is a
+chunk of updates. A recorded job may have several parts, each with its own run.db; their curves are
+put side by side.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError
+from mastery.rundir.curves import Curves, Evaluations, Floats, Ints, Scalars
 from mastery.rundir.database import (
+    TESTED,
     final_returns,
     is_training,
     last_chunks,
     open_database,
     read_description,
     read_evaluation,
+    read_notes,
     read_points,
     read_runs,
+    read_scalars,
     read_sessions,
     read_solved,
+    read_tests,
     read_training,
     reading,
+    score_name,
     total_frames,
 )
-from mastery.rundir.metrics import POLICIES, SCORES
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from mastery.rundir.metrics import POLICIES
+from mastery.rundir.parts import holds_job, is_folder, parts_of
+from mastery.rundir.side_by_side import scalars_side_by_side, side_by_side
 
 RECENT = 5  # chunks over which the returns at the end of training are averaged
-
-
-class Evaluations(NamedTuple):
-    """Episodes played outside training, by one policy."""
-
-    frames: Ints  # (points,): frames per run, up to the evaluation
-    returns: Floats  # each (points, runs, tasks)
-    success: Floats  # share of episodes with a return above the task's minimum
-    length: Floats  # frames per episode
 
 
 class Session(NamedTuple):
@@ -60,77 +57,13 @@ class Session(NamedTuple):
     hardware: Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """The training curves and evaluations of a job."""
+class Remark(NamedTuple):
+    """A note that the loop made."""
 
-    steps: Ints  # (points,): updates per run, up to the point
-    frames: Ints  # (points,): frames per run, up to the point
-    seconds: Floats  # (points,): seconds of training, all runs together, up to the point
-    probability: Floats  # mean over the point's updates
-    mastery: Floats  # M_c at the point
-    progress: Floats  # β_c at the point; NaN in old jobs that did not record it
-    returns: Floats  # mean over the episodes that ended in the chunk; NaN if none did
-    episodes: Ints  # number of episodes that ended in the chunk
-    played: Ints  # frames of each task in the chunk
-    evaluations: Mapping[str, Evaluations]  # by policy: greedy and sampled
-
-    @property
-    def share(self) -> Floats:
-        """Each task's share of the frames of a point."""
-        share: Floats = self.played / np.maximum(self.played.sum(axis=2, keepdims=True), 1)
-        return share
-
-    def merged(self, starts: Ints) -> Curves:
-        """The same curves with fewer points: each merges those from one start to the next.
-
-        Args:
-            starts: The index of the first point to merge into each, ascending, the first 0.
-        """
-        ends = np.append(starts[1:], len(self.steps))[: len(starts)] - 1
-
-        def total(x: NDArray[Any]) -> NDArray[Any]:
-            return np.add.reduceat(x, starts, axis=0) if len(starts) else x
-
-        episodes = total(self.episodes)
-        gained = total(np.where(self.episodes > 0, self.returns * self.episodes, 0.0))
-        last = {
-            name: getattr(self, name)[ends]
-            for name in ("steps", "frames", "seconds", "mastery", "progress")
-        }
-        return Curves(
-            **last,
-            probability=total(self.probability) / total(np.ones((len(self.steps), 1, 1))),
-            returns=np.where(episodes > 0, gained / np.maximum(episodes, 1), np.nan),
-            episodes=episodes,
-            played=total(self.played),
-            evaluations=self.evaluations,
-        )
-
-    def after(self, step: int) -> Curves:
-        """The points after an update."""
-        first = int(np.searchsorted(self.steps, step, "right"))
-        frames = self.frames[first - 1] if first else -1
-        arrays = {name: x[first:].copy() for name, x in self._arrays().items()}
-        evaluations = {
-            policy: Evaluations._make(x[e.frames > frames] for x in e)
-            for policy, e in self.evaluations.items()
-        }
-        return Curves(**arrays, evaluations=evaluations)
-
-    def then(self, later: Curves) -> Curves:
-        """These points followed by later ones."""
-        new = later._arrays()
-        arrays = {name: _joined(x, new[name]) for name, x in self._arrays().items()}
-        evaluations = {
-            policy: Evaluations(*map(_joined, e, later.evaluations[policy]))
-            for policy, e in self.evaluations.items()
-        }
-        return Curves(**arrays, evaluations=evaluations)
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name; points are the first axis of each."""
-        return {f.name: getattr(self, f.name) for f in fields(Curves) if f.name != "evaluations"}
+    run: int
+    frames: float
+    text: str
+    time: str  # in UTC
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +83,9 @@ class Results(Curves):
     created: str
     ended: str | None  # why the job is finished; None if it is not
     training: bool  # whether a process is training it now
+    # of recorded jobs only
+    remarks: tuple[Remark, ...] = ()
+    scalars: Mapping[str, Scalars] = field(default_factory=dict)  # by name
 
     @property
     def groups(self) -> dict[str, Ints]:
@@ -160,19 +96,24 @@ class Results(Curves):
         }
 
     @property
-    def total(self) -> int:
-        """The frames per run of the finished job."""
+    def kind(self) -> str:
+        """Who wrote the job: `mastery train` (training) or `mastery.record` (recorded)."""
+        return str(self.job.get("kind", "training"))
+
+    @property
+    def total(self) -> int | None:
+        """The frames per run of the finished job; None if unknown."""
         return total_frames(self.job)
 
     @property
     def unit(self) -> str:
-        """The unit of `frames`: frames or examples."""
+        """The unit of `frames`: frames, examples, returns, tokens, …"""
         return str(self.job["unit"])
 
     @property
     def score(self) -> str:
         """The name of the score: return or accuracy."""
-        return SCORES[self.unit]
+        return score_name(self.job)
 
 
 def load_results(directory: str | Path) -> Results:
@@ -193,21 +134,41 @@ def load_results(directory: str | Path) -> Results:
         >>> results.returns[-1].mean(1)  # the last point: one mean per run
     """
     directory = Path(directory)
+    if not is_folder(directory):
+        return read_part(directory)
+    found = parts_of(directory)
+    if not found:
+        raise MasteryError(f"{directory} holds no job yet: nothing was recorded in it")
+    return join(directory, [read_part(path) for path in found])
+
+
+def read_part(directory: Path, tasks: int | None = None) -> Results:
+    """Read one run.db.
+
+    Args:
+        directory: The directory that holds it.
+        tasks: Only the first tasks, in the curves.
+    """
     with open_database(directory) as db:
         job, created, ended = read_description(directory, db)
         with reading(directory, parsing=True):
             curriculum = Curriculum.from_dict(job["curriculum"])
-        total_frames(job), SCORES[job["unit"]]  # raise now what `total` and `score` would raise
+        total_frames(job), score_name(job)  # raise now what `total` and `score` would raise
         runs, sessions = read_runs(db), read_sessions(db)
+        shown = len(curriculum) if tasks is None else min(tasks, len(curriculum))
+        recorded = job.get("kind") == "recorded"
+        read = read_recorded if recorded else read_curves
+        notes = read_notes(db) if recorded else []
+        scalars = read_scalars(db) if recorded else {}
         return Results(
-            **vars(read_curves(db, len(runs), len(curriculum))),
+            **vars(read(db, len(runs), shown)),
             directory=directory,
             curriculum=curriculum,
             labels=tuple(row[0] for row in runs),
             programs=tuple(row[1] for row in runs),
             seeds=tuple(row[2] for row in runs),
             changes=tuple(json.loads(row[3]) for row in runs),
-            solved=read_solved(db, len(runs)) if job["environments"] == "addition" else None,
+            solved=read_solved(db, len(runs)) if job.get("environments") == "addition" else None,
             job=job,
             sessions=tuple(
                 Session(started, step, command, json.loads(versions), json.loads(hardware))
@@ -216,17 +177,83 @@ def load_results(directory: str | Path) -> Results:
             created=created,
             ended=ended,
             training=is_training(directory),
+            remarks=tuple(Remark(0, frames, text, when) for frames, when, text in notes),
+            scalars={name: Scalars(x, y[:, None]) for name, (x, y) in scalars.items()},
         )
 
 
-def read_curves(db: sqlite3.Connection, runs: int, tasks: int, after: int = 0) -> Curves:
+def join(directory: Path, parts: Sequence[Results]) -> Results:
+    """The parts of a recorded job as one, with a run for each.
+
+    Raises:
+        MasteryError: If they differ in their curriculum or unit.
+    """
+    first = parts[0]
+    for part in parts:
+        for what, of in (("curriculum", _curriculum), ("unit", _unit)):
+            if of(part) != of(first):
+                raise MasteryError(
+                    f"{first.directory} and {part.directory} differ in their {what}; move one of "
+                    "them to another folder"
+                )
+    totals = [part.total for part in parts if part.total is not None]
+    ends = [part.ended for part in parts]
+    sessions = [session for part in parts for session in part.sessions]
+    job = {
+        **first.job,
+        "programs": list(dict.fromkeys(text for p in parts for text in p.job["programs"])),
+        "seeds": max(sum(p.labels == other.labels for p in parts) for other in parts),
+        "total": max(totals, default=None),
+    }
+    return replace(
+        first,
+        **vars(side_by_side(parts)),
+        directory=directory,
+        labels=tuple(label for part in parts for label in part.labels),
+        programs=tuple(program for part in parts for program in part.programs),
+        seeds=tuple(seed for part in parts for seed in part.seeds),
+        changes=tuple(changes for part in parts for changes in part.changes),
+        job=job,
+        sessions=tuple(sorted(sessions, key=lambda session: session.started)),
+        created=min(part.created for part in parts),
+        ended=None if None in ends else ends[-1],
+        training=any(part.training for part in parts),
+        remarks=tuple(r._replace(run=run) for run, p in enumerate(parts) for r in p.remarks),
+        scalars=scalars_side_by_side([part.scalars for part in parts]),
+    )
+
+
+def _curriculum(part: Results) -> str:
+    return part.curriculum.fingerprint
+
+
+def _unit(part: Results) -> str:
+    return part.unit
+
+
+def read_recorded(db: sqlite3.Connection, runs: int, tasks: int) -> Curves:
+    """The points and evaluations that `mastery.record` wrote, with the first `tasks` tasks."""
+    frames, scores = read_tests(db, tasks)
+    scores = scores[:, None]
+    unknown = np.full(scores.shape, np.nan)
+    tested = {TESTED: Evaluations(frames, scores, unknown, unknown)}
+    return replace(read_curves(db, runs, tasks, policies=()), evaluations=tested)
+
+
+def read_curves(
+    db: sqlite3.Connection,
+    runs: int,
+    tasks: int,
+    after: int = 0,
+    policies: Sequence[str] = POLICIES,
+) -> Curves:
     """The points after update `after`, with the first `tasks` tasks."""
     steps, frames, seconds = read_points(db, after)
     probability, mastery, progress, returns, episodes, played = (
         x.reshape(len(steps), runs, tasks) for x in read_training(db, after, tasks)
     )
     evaluations = {}
-    for policy in POLICIES:
+    for policy in policies:
         tested, *values = read_evaluation(db, policy, after, tasks)
         shaped = (x.reshape(len(tested), runs, tasks) for x in values)
         evaluations[policy] = Evaluations(tested, *shaped)
@@ -246,7 +273,7 @@ class Summary:
     programs: tuple[str, ...] = ()
     seeds: int = 0
     frames: int = 0  # per run
-    total: int = 0  # frames per run of the finished job
+    total: int = 0  # frames per run of the finished job; 0 if unknown
     created: str = ""
     # lowest and highest return of a run, mean over tasks: of the sampled policy in the last
     # evaluation (greedy if there is no other), or of the last chunks if there was no evaluation
@@ -268,44 +295,57 @@ def list_jobs(folder: str | Path) -> list[Summary]:
     """
     folder = Path(folder)
     try:
-        inside = [folder, *sorted(folder.iterdir())]
+        inside = [folder] if is_folder(folder) else [folder, *sorted(folder.iterdir())]
     except OSError as error:
         raise MasteryError(
             f"cannot list {folder}: {error.strerror}; give an existing folder"
         ) from None
-    found = [_summary(path) for path in inside if _holds_database(path)]
+    found = [_summary(path) for path in inside if holds_job(path)]
     return sorted(found, key=lambda job: job.created)
-
-
-def _holds_database(path: Path) -> bool:
-    try:
-        return (path / "run.db").is_file()
-    except OSError:  # no permission to look inside
-        return False
 
 
 def _summary(path: Path) -> Summary:
     try:
-        with open_database(path) as db:
-            job, created, ended = read_description(path, db)
-            state = "finished: " + ended if ended else "stopped"
-            last = last_chunks(db, 1)
-            means = final_returns(db, RECENT)
-            return Summary(
-                path=path,
-                state="training" if is_training(path) else state,
-                curriculum=str(job["curriculum"]["name"]),
-                programs=tuple(dict.fromkeys(program for _, program, *_ in read_runs(db))),
-                seeds=int(job["seeds"]),
-                frames=last[0][1] if last else 0,
-                total=total_frames(job),
-                created=str(created),
-                worst=min(means, default=None),
-                best=max(means, default=None),
-            )
+        if not is_folder(path):
+            return _summary_of(path)
+        return _joined([_summary_of(part) for part in parts_of(path)], path)
     except MasteryError as error:
         return Summary(path, str(error))
 
 
-def _joined(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate((a, b))
+def _joined(parts: Sequence[Summary], path: Path) -> Summary:
+    """The parts of a recorded job as one line."""
+    states = [part.state for part in parts]
+    live = [state for state in states if not state.startswith("finished")]
+    return Summary(
+        path=path,
+        state="training" if "training" in states else (live or states)[0],
+        curriculum=parts[0].curriculum,
+        programs=tuple(dict.fromkeys(name for part in parts for name in part.programs)),
+        seeds=max(sum(p.programs == other.programs for p in parts) for other in parts),
+        frames=max(part.frames for part in parts),
+        total=max(part.total for part in parts),
+        created=min(part.created for part in parts),
+        worst=min((part.worst for part in parts if part.worst is not None), default=None),
+        best=max((part.best for part in parts if part.best is not None), default=None),
+    )
+
+
+def _summary_of(path: Path) -> Summary:
+    with open_database(path) as db:
+        job, created, ended = read_description(path, db)
+        state = "finished: " + ended if ended else "stopped"
+        last = last_chunks(db, 1)
+        means = final_returns(db, RECENT)
+        return Summary(
+            path=path,
+            state="training" if is_training(path) else state,
+            curriculum=str(job["curriculum"]["name"]),
+            programs=tuple(dict.fromkeys(program for _, program, *_ in read_runs(db))),
+            seeds=int(job["seeds"]),
+            frames=last[0][1] if last else 0,
+            total=total_frames(job) or 0,
+            created=str(created),
+            worst=min(means, default=None),
+            best=max(means, default=None),
+        )

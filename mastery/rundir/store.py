@@ -15,7 +15,6 @@ import contextlib
 import json
 import shlex
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,7 +30,6 @@ from mastery.rundir.database import (
     SCHEMA,
     checkpoint_name,
     checkpoints,
-    damaged,
     last_chunks,
     open_database,
     read_description,
@@ -43,6 +41,7 @@ from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import POLICIES, Evaluation, Metrics
 from mastery.rundir.results import load_results
 from mastery.rundir.soundness import check_rows, check_values, superseded
+from mastery.rundir.writing import lock_directory, now, transaction, writing
 
 KIND = "mastery.runs"  # kind of the checkpoints; a change would make old ones unreadable
 KEEP = 2  # checkpoints on disk
@@ -88,9 +87,9 @@ class Store:
             check_new(self.directory)
         elif not (self.directory / "run.db").is_file():
             raise MasteryError(f"{directory} is not a run directory: it has no run.db")
-        with self._writing():
+        with writing(self.directory):
             (self.directory / "checkpoints").mkdir(parents=True, exist_ok=True)
-            self._lock = _lock(self.directory)
+            self._lock = lock_directory(self.directory)
             try:
                 if job is None:
                     self._check()
@@ -304,30 +303,8 @@ class Store:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._writing():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-                raise
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Re-raise write errors with the directory's name."""
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            if type(error) is sqlite3.DatabaseError:  # malformed, or not a database
-                raise damaged(self.directory, str(error)) from None
-            reason = getattr(error, "strerror", None) or str(error)
-            raise CheckpointError(
-                f"cannot write to {self.directory}: {reason}; saved data is intact"
-            ) from None
+    def _transaction(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+        return transaction(self.directory, self._db)
 
 
 def check_new(directory: Path) -> None:
@@ -371,26 +348,6 @@ def _remove(paths: Iterable[Path]) -> None:
             path.unlink()
 
 
-def _lock(directory: Path) -> sqlite3.Connection:
-    """Lock the directory until this connection is closed or this process ends."""
-    lock = sqlite3.connect(directory / "lock", isolation_level=None, timeout=0.5)
-    try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        lock.close()
-        if "locked" not in str(error):
-            raise
-        raise MasteryError(
-            f"{directory} is in use: another process is training in it; wait for it or stop it"
-        ) from None
-    except sqlite3.DatabaseError as error:
-        lock.close()
-        raise CheckpointError(
-            f"cannot lock {directory / 'lock'}: {error}; delete this file and try again"
-        ) from None
-    return lock
-
-
 def totals(metrics: Metrics) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Episodes of a chunk and their mean return, NaN if none ended; each (runs, tasks)."""
     episodes = metrics.episodes.astype(np.int64).sum(0)
@@ -418,8 +375,3 @@ def _evaluation(step: int, evaluation: Evaluation) -> list[tuple[Any, ...]]:
         for run, i, task in np.ndindex(*evaluation.returns.shape)
         for policy in [POLICIES[i]]
     ]
-
-
-def now() -> str:
-    """The current time in UTC, such as `2026-11-15 15:39:50 UTC`."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()) + " UTC"

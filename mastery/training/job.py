@@ -18,6 +18,7 @@ from mastery.minigrid.tasks import NAMES, task_id
 from mastery.programs.own import OwnRecipe, read_program
 from mastery.programs.recipe import default_program
 from mastery.rundir.database import open_database, read_description, reading
+from mastery.rundir.metrics import SCORES
 
 # by the kind of environments
 LEARNERS = {"minigrid": PPO, "gymnasium": PPO, "addition": ADDITION}
@@ -210,7 +211,9 @@ class Job:
     def to_dict(self) -> dict[str, Any]:
         """The job as plain data for JSON; `from_dict` reads it."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain |= {"per_update": self.frames_of_update, "unit": self.settings.unit}  # for readers
+        unit = self.settings.unit
+        plain |= {"per_update": self.frames_of_update, "unit": unit}  # for readers
+        plain["score"] = SCORES[unit]
         full = [read_program(program).full for program in self.programs]
         sources = {text: source for text, own in self.own.items() if (source := own.source())}
         plain |= {"sources": sources} if sources else {}  # of own programs, as they are now
@@ -241,7 +244,13 @@ class Job:
 def read_job(directory: str | Path) -> Job:
     """Read the job of a run directory."""
     with open_database(Path(directory)) as db:
-        return parse_job(directory, read_description(Path(directory), db)[0])
+        description = read_description(Path(directory), db)[0]
+    if description.get("kind") == "recorded":
+        raise MasteryError(
+            f"{directory} was recorded from a loop of your own, so there is nothing to resume or "
+            "play; see it with mastery watch or mastery report"
+        )
+    return parse_job(directory, description)
 
 
 def parse_job(directory: str | Path, description: Mapping[str, Any]) -> Job:

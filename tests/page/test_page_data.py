@@ -13,6 +13,7 @@ from made_jobs import add_point, chain, make_job, write_job
 
 from mastery import MasteryError
 from mastery.page import data
+from mastery.page import tail as page_tail
 from mastery.page.data import POINTS, TASKS, Tail, fitting_bins, job_entry
 from mastery.page.packing import pack
 from mastery.page.places import Place, find_places
@@ -157,8 +158,8 @@ def test_each_point_of_a_job_that_is_followed_is_read_once(tmp_path, few, monkey
         read.append(read_curves(*given, **named))
         return read[-1]
 
-    read_curves, tail, asked = data.read_curves, Tail(), (None, 0, None)
-    monkeypatch.setattr(data, "read_curves", counted)
+    read_curves, tail, asked = page_tail.read_curves, Tail(), (None, 0, None)
+    monkeypatch.setattr(page_tail, "read_curves", counted)
     with Store(tmp_path / "job", make_job(seeds=1, points=32)) as store:
         store.begin_session("", 0)
         for point in range(1, 33):
@@ -317,7 +318,7 @@ def harm(path, how):
     query, said = {
         "old": (
             "UPDATE job SET format = 1",
-            "has format 1, but this mastery reads formats 2 and 3",
+            "has format 1, but this mastery reads formats 2 to 4",
         ),
         "unborn": ("DROP TABLE job", "it was stopped before it started"),
         "half": ("UPDATE job SET job = '{'", "damaged"),
