@@ -33,6 +33,7 @@ from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
 from mastery.programs.own import OwnRecipe, read_program
 from mastery.rundir.database import (
+    agents,
     checkpoints,
     count,
     has_progress,
@@ -48,6 +49,7 @@ from mastery.rundir.database import (
     total_frames,
 )
 from mastery.rundir.metrics import SCORES
+from mastery.rundir.milestones import kept_runs
 from mastery.rundir.results import Curves, read_curves
 
 POINTS = 240  # the most per curve; more could not be told apart
@@ -89,7 +91,9 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
         points, tested = count(db, "chunks"), last_evaluated(db)
         fixed = _fixed(text, runs)
         notes = _notes(db, job.count)
-        checkpoint = _checkpoint(place.path, db)
+        checkpoint = _checkpoint(place.path, db, job.per_update)
+        moments = [] if job.addition else _moments(place.path, db, job.per_update)
+        ends = [checkpoint["frames"]] if checkpoint and not job.addition else []
         step, frames, _ = chunks[0] if chunks else (0, 0, 0.0)
         training = ended is None and (is_training(place.path) if locked is None else locked)
         return {
@@ -107,7 +111,9 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
             "speed": _speed(chunks, len(runs), sessions[-1][1] if sessions else 0),
             "checkpoint": checkpoint,
             "sessions": [_session(*session) for session in sessions],
-            "clips": not job.addition and checkpoint is not None,
+            "clips": bool(moments or ends),
+            "moments": sorted({*moments, *ends}),
+            "clip_runs": kept_runs([label for label, *_ in runs]) if moments else [],
             "notes": notes,
         }
 
@@ -119,6 +125,7 @@ class _Job:
     count: int  # tasks
     tasks: int  # tasks that are shown
     chunk: int  # updates between two points
+    per_update: int  # frames of an update of one run
     span: float  # largest range of a task's returns
     addition: bool
 
@@ -131,6 +138,7 @@ def _described(text: str) -> _Job:
         count=len(job["curriculum"]["names"]),
         tasks=len(curriculum),
         chunk=int(job["chunk"]),
+        per_update=int(job["per_update"]),
         span=span_of(curriculum),
         addition=job["environments"] == "addition",
     )
@@ -340,8 +348,14 @@ def _notes(db: sqlite3.Connection, tasks: int) -> list[str]:
     return notes
 
 
-def _checkpoint(path: Path, db: sqlite3.Connection) -> dict[str, Any] | None:
-    """The last checkpoint: its number of updates and its time."""
+def _moments(path: Path, db: sqlite3.Connection, per_update: int) -> list[int]:
+    """The frames of the moments of which agents were kept."""
+    kept = [step for step, name in agents(db) if (path / "agents" / name).is_file()]
+    return [step * per_update for step in kept]
+
+
+def _checkpoint(path: Path, db: sqlite3.Connection, per_update: int) -> dict[str, Any] | None:
+    """The last checkpoint: its number of updates, its frames per run and its time."""
     kept = checkpoints(db)
     if not kept:
         return None
@@ -350,7 +364,7 @@ def _checkpoint(path: Path, db: sqlite3.Connection) -> dict[str, Any] | None:
         when: float | None = round((path / "checkpoints" / Path(name).name).stat().st_mtime, 1)
     except OSError:
         when = None
-    return {"step": step, "time": when}
+    return {"step": step, "frames": step * per_update, "time": when}
 
 
 def _speed(chunks: Sequence[tuple[int, int, float]], runs: int, first: int) -> float | None:

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError
+from mastery.rundir.milestones import agent_name
 
-FORMAT = 3
-READABLE = (2, 3)  # format 2 has no learning progress
+FORMAT = 4
+READABLE = (2, 3, 4)  # format 2 has no learning progress, format 3 no agents of earlier moments
 
 SCHEMA = """
 CREATE TABLE job (format INTEGER NOT NULL, job TEXT NOT NULL, created TEXT NOT NULL, ended TEXT);
@@ -38,6 +39,8 @@ CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEG
 CREATE TABLE solved (step INTEGER NOT NULL, run INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
 CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 """
+AGENTS = "CREATE TABLE agents (step INTEGER PRIMARY KEY, file TEXT NOT NULL);\n"  # since format 4
+SCHEMA += AGENTS
 
 Arrays = list[NDArray[Any]]
 
@@ -136,7 +139,7 @@ def read_text(directory: Path, db: sqlite3.Connection) -> tuple[str, str, str | 
     if row[0] not in READABLE:
         raise CheckpointError(
             f"{directory} has format {row[0]}, but this mastery reads formats "
-            f"{' and '.join(map(str, READABLE))}; use the release that wrote it"
+            f"{READABLE[0]} to {READABLE[-1]}; use the release that wrote it"
         )
     return _text(row[1]), _text(row[2]), None if row[3] is None else _text(row[3])
 
@@ -195,6 +198,17 @@ def checkpoints(db: sqlite3.Connection) -> list[tuple[int, str]]:
     return rows
 
 
+def agents(db: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Update and file name of the agents of each kept moment, newest first; see `milestones`."""
+    if db.execute("SELECT format FROM job").fetchone()[0] < 4:
+        return []
+    rows = db.execute("SELECT step, file FROM agents ORDER BY step DESC").fetchall()
+    for step, name in rows:
+        if not isinstance(step, int) or step < 0 or name != agent_name(step):
+            raise ValueError(f"its list of agents has {name!r:.40} for update {step!r:.40}")
+    return rows
+
+
 def read_solved(db: sqlite3.Connection, runs: int) -> NDArray[np.float64]:
     """The frames until each run had learned every task; NaN if not yet."""
     solved = np.full(runs, np.nan)
@@ -215,11 +229,10 @@ _LAST_EVALUATION = (
 )
 
 
-def best_run(db: sqlite3.Connection) -> int:
-    """The run with the highest mean return in the last evaluation; 0 if there was none."""
-    query = f"SELECT run {_LAST_EVALUATION} ORDER BY avg(return) DESC, run LIMIT 1"
-    row = db.execute(query).fetchone()
-    return int(row[0]) if row else 0
+def best_runs(db: sqlite3.Connection) -> list[int]:
+    """The runs by their mean return in the last evaluation, best first; empty if there was none."""
+    query = f"SELECT run {_LAST_EVALUATION} ORDER BY avg(return) DESC, run"
+    return [int(run) for (run,) in db.execute(query)]
 
 
 def final_returns(db: sqlite3.Connection, chunks: int) -> list[float]:

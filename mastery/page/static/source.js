@@ -16,8 +16,9 @@ const fileSource = {
   curves(job, had) {
     return had ? Promise.resolve(had) : unpack(job.key);
   },
-  async clip(job, task) {
-    return this.clips[job.key]?.[job.curriculum.tasks[task]] ?? null;
+  async clip(job, task, run) {
+    const runs = this.clips[job.key]?.[job.curriculum.tasks[task]] ?? {};
+    return (runs[run] ?? Object.values(runs)[0])?.at(-1) ?? null;
   },
 };
 
