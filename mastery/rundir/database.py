@@ -39,7 +39,8 @@ CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEG
 CREATE TABLE solved (step INTEGER NOT NULL, run INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
 CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 """
-AGENTS = "CREATE TABLE agents (step INTEGER PRIMARY KEY, file TEXT NOT NULL);\n"  # since format 4
+# since format 4
+AGENTS = "CREATE TABLE IF NOT EXISTS agents (step INTEGER PRIMARY KEY, file TEXT NOT NULL);"
 SCHEMA += AGENTS
 
 Arrays = list[NDArray[Any]]
@@ -72,8 +73,8 @@ def reading(directory: Path, parsing: bool = False) -> Iterator[None]:
 def damaged(directory: Path, reason: str) -> CheckpointError:
     """The error that a run directory's database is damaged, and what to do."""
     return CheckpointError(
-        f"cannot read {directory / 'run.db'}: {reason}; it is damaged or not from mastery: "
-        "restore a copy of it, or train again in another folder"
+        f"cannot read {directory / 'run.db'}: {' '.join(reason.split())}; it is damaged or not from "
+        "mastery: restore a copy of it, or train again in another folder"
     )
 
 

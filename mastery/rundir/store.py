@@ -42,6 +42,7 @@ from mastery.rundir.database import (
     reading,
     recent_training,
 )
+from mastery.rundir.lock import lock_directory
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import POLICIES, Evaluation, Metrics
 from mastery.rundir.milestones import KIND as AGENTS_KIND
@@ -97,7 +98,7 @@ class Store:
             raise MasteryError(f"{directory} is not a run directory: it has no run.db")
         with self._writing():
             (self.directory / "checkpoints").mkdir(parents=True, exist_ok=True)
-            self._lock = _lock(self.directory)
+            self._lock = lock_directory(self.directory)
             try:
                 if job is None:
                     self._check()
@@ -407,26 +408,6 @@ def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink()
-
-
-def _lock(directory: Path) -> sqlite3.Connection:
-    """Lock the directory until this connection is closed or this process ends."""
-    lock = sqlite3.connect(directory / "lock", isolation_level=None, timeout=0.5)
-    try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        lock.close()
-        if "locked" not in str(error):
-            raise
-        raise MasteryError(
-            f"{directory} is in use: another process is training in it; wait for it or stop it"
-        ) from None
-    except sqlite3.DatabaseError as error:
-        lock.close()
-        raise CheckpointError(
-            f"cannot lock {directory / 'lock'}: {error}; delete this file and try again"
-        ) from None
-    return lock
 
 
 def totals(metrics: Metrics) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from mastery.training.agent import TrainedAgent
 
 
-class Played(NamedTuple):
+class GymnasiumEpisode(NamedTuple):
     """An episode in a Gymnasium environment."""
 
     frames: list[Any]  # one picture per step and one of the end, if they were asked for
@@ -18,7 +18,7 @@ class Played(NamedTuple):
 
 def play_gymnasium(
     agent: TrainedAgent, task: str, seed: int, steps: int, greedy: bool = False, draw: bool = True
-) -> Played:
+) -> GymnasiumEpisode:
     """Play an episode of a task; the environment draws its own frames.
 
     Args:
@@ -44,4 +44,4 @@ def play_gymnasium(
             frames.append(env.render())
     finally:
         env.close()
-    return Played(frames, count, total, ended)
+    return GymnasiumEpisode(frames, count, total, ended)

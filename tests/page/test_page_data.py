@@ -308,7 +308,7 @@ def harm(path, how):
     query, said = {
         "old": (
             "UPDATE job SET format = 1",
-            "has format 1, but this mastery reads formats 2 and 3",
+            "has format 1, but this mastery reads formats 2 to 4",
         ),
         "unborn": ("DROP TABLE job", "it was stopped before it started"),
         "half": ("UPDATE job SET job = '{'", "damaged"),
