@@ -72,9 +72,10 @@ def reading(directory: Path, parsing: bool = False) -> Iterator[None]:
 
 def damaged(directory: Path, reason: str) -> CheckpointError:
     """The error that a run directory's database is damaged, and what to do."""
+    line = " ".join(reason.split())  # SQLite may quote a whole table
     return CheckpointError(
-        f"cannot read {directory / 'run.db'}: {' '.join(reason.split())}; it is damaged or not from "
-        "mastery: restore a copy of it, or train again in another folder"
+        f"cannot read {directory / 'run.db'}: {line}; it is damaged or not from mastery: "
+        "restore a copy of it, or train again in another folder"
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_store import JOB, metrics
+from test_store import JOB, agents_of, metrics
 
 from mastery import CheckpointError, MasteryError
 from mastery.page.data import job_curves, job_entry
@@ -29,13 +29,18 @@ def whole(tmp_path_factory):
     with Store(directory, JOB) as store:
         store.begin_session("mastery train", 0)
         for i in range(1, 4):
-            store.record(2 * i, float(i), metrics(), None, {"x": np.full((1, 2), i)})
+            arrays = {"x": np.full((1, 2), i)}
+            store.record(2 * i, float(i), metrics(), None, arrays, None, {2 * i: agents_of(i)})
     return directory
 
 
 def copy(directory, folder):
     shutil.rmtree(folder / "job", ignore_errors=True)
     return Path(shutil.copytree(directory, folder / "job"))
+
+
+def files(directory):
+    return sorted(path.name for path in directory.glob("[ac]*/*"))  # agents and checkpoints
 
 
 def read(directory):
@@ -60,7 +65,7 @@ def go_on(directory):
 
 def tried(directory):
     """Read and resume; the errors' messages."""
-    before = sorted(path.name for path in (directory / "checkpoints").iterdir())
+    before = files(directory)
     said = []
     list_jobs(directory.parent)
     for attempt in (read, go_on):
@@ -69,7 +74,7 @@ def tried(directory):
         except MasteryError as error:
             said.append(str(error))
     assert all(str(directory) in text and "\n" not in text for text in said)
-    assert sorted(path.name for path in (directory / "checkpoints").iterdir()) == before
+    assert files(directory) == before
     return said
 
 
@@ -130,7 +135,9 @@ def test_any_wrong_value_gives_an_error_of_ours_and_removes_no_checkpoint(whole,
             directory = copy(whole, tmp_path)
             set_value(directory, table, column, value)
             said = tried(directory)
-            if table == "checkpoints" or (table == "job" and column in ("format", "job")):
+            if table in ("agents", "checkpoints") or (
+                table == "job" and column in ("format", "job")
+            ):
                 assert said, (table, column, value)
 
 
@@ -160,6 +167,9 @@ def test_any_wrong_setting_of_the_job_gives_an_error_of_ours(whole, tmp_path):
         ("UPDATE checkpoints SET file = '../../x'", "checkpoints has '../../x' for update 6"),
         ("UPDATE checkpoints SET step = step + 20", "checkpoints has '000000000006.ckpt' for up"),
         ("DROP TABLE checkpoints", "no such table: checkpoints"),
+        ("DELETE FROM agents WHERE step = 4", "does not list the agents 000000000004.agent"),
+        ("UPDATE agents SET file = '../../x'", "agents has '../../x' for update 6"),
+        ("UPDATE agents SET step = step + 20", "agents has '000000000006.agent' for update 26"),
         ("DELETE FROM chunks WHERE step = 2", "chunks has 2 rows up to the checkpoint of update 6"),
         ("DELETE FROM training WHERE task = 1", "training has 6 rows up to the checkpoint"),
         ("UPDATE sessions SET hardware = '{'", "JSONDecodeError"),
