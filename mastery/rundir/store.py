@@ -223,7 +223,6 @@ class Store:
             name = checkpoint_name(step)
             checkpoint.write(self.directory / "checkpoints" / name, KIND, {"step": step}, arrays)
         old: list[tuple[int, str]] = []
-        dropped: list[tuple[int, str]] = []
         with self._transaction() as db:
             frames = step * int(self.description["per_update"])
             db.execute("INSERT INTO chunks VALUES (?, ?, ?)", (step, frames, seconds))
@@ -249,16 +248,15 @@ class Store:
                 with reading(self.directory):
                     old = checkpoints(db)[KEEP:]
                 db.executemany("DELETE FROM checkpoints WHERE step = ?", [row[:1] for row in old])
-            if moments:
-                db.executemany(
-                    "INSERT OR REPLACE INTO agents VALUES (?, ?)",
-                    [(moment, agent_name(moment)) for moment in moments],
-                )
-                chunk = int(self.description["chunk"])
-                wanted = {chunk * n for n in kept_chunks(step // chunk)}
-                with reading(self.directory):
-                    dropped = [row for row in agents(db) if row[0] not in wanted]
-                db.executemany("DELETE FROM agents WHERE step = ?", [row[:1] for row in dropped])
+            db.executemany(
+                "INSERT OR REPLACE INTO agents VALUES (?, ?)",
+                [(moment, agent_name(moment)) for moment in moments],
+            )
+            chunk = int(self.description["chunk"])
+            wanted = {chunk * n for n in kept_chunks(step // chunk)}
+            with reading(self.directory):
+                dropped = [row for row in agents(db) if row[0] not in wanted]
+            db.executemany("DELETE FROM agents WHERE step = ?", [row[:1] for row in dropped])
             if ended is not None:
                 db.execute("UPDATE job SET ended = ?", (ended,))
         _remove(self.directory / "checkpoints" / name for _, name in old)

@@ -192,7 +192,7 @@ def test_a_job_is_not_resumed_from_a_list_that_is_wrong(whole, tmp_path, change,
     names = sorted(path.name for path in (directory / "checkpoints").iterdir())
     assert names == ["000000000004.ckpt", "000000000006.ckpt"]
     if "file" in change:
-        with pytest.raises(CheckpointError, match="list of checkpoints"):
+        with pytest.raises(CheckpointError, match=r"list of (agents|checkpoints)"):
             load_agent(directory)
 
 
@@ -209,6 +209,28 @@ def test_a_file_of_a_killed_job_is_removed_and_others_are_left(whole, tmp_path):
     shutil.copy(folder / "000000000004.ckpt", folder / "000000000010.ckpt")
     with Store(directory) as store, pytest.raises(CheckpointError, match=r"000000000010\.ckpt"):
         store.rewind()
+
+
+def test_so_is_a_file_of_agents(whole, tmp_path):
+    """The next chunk's, and one that was dropped; all of a job that was killed at its start."""
+    directory = copy(whole, tmp_path)
+    folder = directory / "agents"
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["000000000002.agent", "000000000004.agent", "000000000006.agent"]
+    shutil.copy(folder / names[0], folder / "000000000008.agent")
+    with Store(directory) as store:
+        assert store.rewind()[0] == 6
+    assert sorted(path.name for path in folder.iterdir()) == names
+    shutil.copy(folder / names[0], folder / "000000000010.agent")
+    with Store(directory) as store, pytest.raises(CheckpointError, match=r"000000000010\.agent"):
+        store.rewind()
+    Store(tmp_path / "new", JOB).close()
+    shutil.copytree(folder, tmp_path / "new" / "agents", ignore=lambda *_: names[1:])
+    (tmp_path / "new" / "agents" / "000000000010.agent").unlink()
+    shutil.copy(folder / names[0], tmp_path / "new" / "agents" / "000000000000.agent")
+    with Store(tmp_path / "new") as store:
+        assert store.rewind() == (0, None)
+    assert list((tmp_path / "new" / "agents").iterdir()) == []
 
 
 def test_a_lock_that_is_not_ours_is_named(whole, tmp_path):
