@@ -73,7 +73,7 @@ def test_a_task_has_one_level_for_all_moments_and_runs(job):
     }
     expected = next(pictures(play("Unlock", seed=0, steps=1).states, 11, with_view=False))
     same = np.abs(np.frombuffer(level, np.uint8).astype(int) - expected.ravel())
-    assert same.max() < 40  # a GIF of 64 colours, drawn by hand of the same level
+    assert same.max() < 40  # the GIF has 64 colours
     other = next(pictures(play("Unlock", seed=1, steps=1).states, 11, with_view=False))
     assert np.abs(np.frombuffer(level, np.uint8).astype(int) - other.ravel()).max() > 100
 

@@ -74,9 +74,7 @@ def everything(directory):
         (file,) = db.execute("SELECT file FROM checkpoints ORDER BY step DESC LIMIT 1").fetchone()
         steps = db.execute("SELECT step, frames FROM chunks ORDER BY step").fetchall()
         agents = db.execute("SELECT step, file FROM agents ORDER BY step").fetchall()
-    files = {path.name: path.read_bytes() for path in directory.glob("agents/*")}
-    assert sorted(files) == [name for _, name in agents]
-    found.append(files)
+    found.append({name: (directory / "agents" / name).read_bytes() for _, name in agents})
     return steps, found, (directory / "checkpoints" / file).read_bytes()
 
 
@@ -136,6 +134,8 @@ def killed(environment, directory, kills, seconds, expected, seed, job=SMALL):
         output = process.communicate()[0]
         assert process.returncode == 0, output
         assert everything(directory) == expected
+        left = {path.name for path in directory.glob("agents/*")}
+        assert left == set(expected[1][-1])
         shutil.rmtree(directory)
         ends += 1
     return ends
