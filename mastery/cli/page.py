@@ -6,12 +6,17 @@ import contextlib
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mastery.cli.arguments import check_place, console
 from mastery.errors import MasteryError
+
+if TYPE_CHECKING:
+    from mastery.page.clips import Clips
+    from mastery.page.data import Entry
+    from mastery.page.places import Place
 
 Directories = Annotated[
     list[Path], typer.Argument(metavar="DIR", help="Run directories, or folders of them.")
@@ -32,7 +37,11 @@ def report_command(
     ] = None,
     clips: Annotated[
         bool,
-        typer.Option("--clips", help="Include a clip of the trained agent on each task."),
+        typer.Option(
+            "--clips",
+            help="Include clips of each program's agent on every task, from up to four moments "
+            "of training.",
+        ),
     ] = False,
     show: Show = False,
 ) -> None:
@@ -50,7 +59,6 @@ def report_command(
 def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -> None:
     """Write the report on these run directories; print its path and what it could not show."""
     from mastery.page import assemble, data
-    from mastery.page.clips import Clips, make_clip
     from mastery.page.places import check_folders, find_places
 
     check_folders(directories)
@@ -62,17 +70,40 @@ def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -
         raise MasteryError(str(problems[0]))
     by_key = {place.key: place for place in places}
     curves = [data.job_curves(by_key[entry["key"]]) for entry in entries]
-    made: Clips = {}
-    for entry in entries if clips else ():
-        for task in entry["curriculum"]["tasks"] if entry["clips"] else ():
-            with console.status(f"{entry['name']}: playing {task}"):
-                clip = make_clip(by_key[entry["key"]].path, task)
-            made.setdefault(entry["key"], {})[task] = clip
+    made = _make_clips(entries, places) if clips else {}
     title = ", ".join(dict.fromkeys(entry["curriculum"]["name"] for entry in entries))
     assemble.write(path, f"Training {title}", entries, curves, problems, made)
     for problem in problems:
         typer.echo(f"note: {problem}", err=True)
     typer.echo(f"Report: {path.resolve()}")
+
+
+def _make_clips(entries: Sequence[Entry], places: Sequence[Place]) -> Clips:
+    """Make the clips of a report, and show how far it is."""
+    from mastery.page.clips import BYTES, make_clips, plan_clips
+
+    planned = plan_clips(entries, places)
+    if not planned:
+        typer.echo("note: there are no clips: no agent here can be played yet", err=True)
+        return {}
+    made: Clips = {}
+    failed: dict[str, str] = {}  # the first plan that each error befell
+    done = 0
+    with console.status("clips: starting") as status:
+        for plan, clip in make_clips(planned, made):
+            done += 1
+            status.update(f"clips: {done} of {len(planned)}, {plan.label}")
+            if "error" in clip:
+                failed.setdefault(clip["error"], plan.label)
+    for error, label in failed.items():
+        typer.echo(f"note: there is no clip of {label}: {error}", err=True)
+    if done < len(planned):
+        typer.echo(
+            f"note: {len(planned) - done} of {len(planned)} clips were left out, because a report "
+            f"holds at most {BYTES / 1e6:g} MB of them; to see others, use mastery watch",
+            err=True,
+        )
+    return made
 
 
 def watch_command(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mastery.cli.arguments import check_place, console
+from mastery.cli.arguments import check_place, console, read_count
 from mastery.errors import MasteryError, needs
 
 
@@ -35,6 +35,14 @@ def play_command(
         typer.Option(
             help="With a run directory: the number of the run whose agent plays.",
             show_default="the best",
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            help="With a run directory: play the agent as it was after this many frames, e.g. "
+            "500k; 0 is untrained. Takes the last one that was kept until then.",
+            show_default="the last checkpoint",
         ),
     ] = None,
     greedy: Annotated[
@@ -70,6 +78,7 @@ def play_command(
     [dim]mastery play ObstructedMaze-Full --agent planner --gif maze.gif[/dim]
     [dim]mastery play ObstructedMaze-1Dlhb --edition 2018 --agent planner[/dim]
     [dim]mastery play runs/key-corridor-mr --task S6R3 --gif out.gif[/dim]
+    [dim]mastery play runs/key-corridor-mr --task S6R3 --at 500k[/dim]
     """
     from mastery.minigrid import NAMES, task_id
     from mastery.minigrid.editions import TODAY, find_edition
@@ -78,7 +87,9 @@ def play_command(
         typer.echo("\n".join(NAMES))
         return
     check_place(gif)
-    trained = None
+    if at is not None and not Path(what).is_dir():
+        raise MasteryError(f"--at needs a run directory, and {what} is not one; omit --at")
+    trained: Any = None
     player: Any = agent
     with needs("mastery play", "minigrid"):
         from mastery.minigrid.play import check_gif, pictures, play, write_gif
@@ -86,7 +97,7 @@ def play_command(
         if Path(what).is_dir():
             from mastery.training.agent import TrainedAdder, load_agent
 
-            trained = load_agent(what, run, seed)
+            trained = load_agent(what, run, seed, None if at is None else read_count(at))
             if isinstance(trained, TrainedAdder):
                 raise MasteryError(
                     f"{what} holds a learner of addition, which cannot play; use it from Python: "
@@ -106,7 +117,8 @@ def play_command(
         curriculum = trained.job.curriculum
         task = task or curriculum.names[-1]
         name = str(curriculum[task].settings["env"])
-        typer.echo(f"{trained.run.label}, seed {trained.run.seed}:")
+        trained_for = f"after {trained.frames:,} frames"
+        typer.echo(f"{trained.run.label}, seed {trained.run.seed}, {trained_for}:")
         if trained.job.environments != "minigrid":
             _play_gymnasium(trained, task, seed, steps or 10_000, greedy, gif, fps)
             return
@@ -134,23 +146,11 @@ def _play_gymnasium(
 ) -> None:
     """Play an episode in a Gymnasium environment, which renders its own frames."""
     from mastery.minigrid.play import write_gif
+    from mastery.training.playing import play_gymnasium
 
-    frames: list[Any] = []
-    env = trained.make(task, "rgb_array" if gif else None)
-    try:
-        observation, _ = env.reset(seed=seed)
-        total, ended, count = 0.0, False, 0
-        while not ended and count < steps:
-            if gif:
-                frames.append(env.render())
-            observation, reward, terminated, truncated, _ = env.step(
-                trained.act(observation, greedy)
-            )
-            total, ended, count = total + float(reward), terminated or truncated, count + 1
-        if gif:
-            frames.append(env.render())
-    finally:
-        env.close()
+    frames, count, total, ended = play_gymnasium(
+        trained, task, seed, steps, greedy, draw=gif is not None
+    )
     end = "ended" if ended else "stopped at the step limit; set --steps to play longer"
     typer.echo(f"{task}: {count} steps, return {total:.3f}, {end}")
     if gif:

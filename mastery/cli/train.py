@@ -145,6 +145,9 @@ def train_command(
     report: Annotated[
         Path | None, typer.Option(help="Write a report to this HTML file at the end.")
     ] = None,
+    clips: Annotated[
+        bool, typer.Option("--clips", help="With --report: include clips of the agents.")
+    ] = False,
 ) -> None:
     """Train agents on a curriculum; a program chooses their tasks.
 
@@ -162,6 +165,8 @@ def train_command(
     if out is not None:
         check_folder(out)
     check_place(report, new=out)
+    if clips and report is None:
+        raise MasteryError("--clips are part of a report; give --report FILE as well")
     with needs("mastery train", "train"):
         from mastery.rundir.store import check_new
         from mastery.training.devices import prepare
@@ -210,7 +215,7 @@ def train_command(
         prepare(job.devices)
         with job_progress(job) as show:
             outcome = train(job, directory, replace(options, report=show))
-    _say_end(outcome, job, report)
+    _say_end(outcome, job, report, clips)
 
 
 # defaults by unit: length of a run, evaluation interval, episodes or examples per task evaluated
@@ -269,7 +274,7 @@ def _budget(unit: str, frames: str | None, examples: str | None) -> str | None:
 
 def _check_resume(context: typer.Context) -> None:
     """Refuse options that --resume does not accept: a job resumes with its own settings."""
-    may = {"resume", "frames", "examples", "elsewhere", "minutes", "save_every", "report"}
+    may = {"resume", "frames", "examples", "elsewhere", "minutes", "save_every", "report", "clips"}
     for parameter in context.command.params:
         name = str(parameter.name)
         given = context.get_parameter_source(name)
@@ -341,7 +346,7 @@ def job_progress(job: Job) -> Iterator[Any]:
         yield show
 
 
-def _say_end(outcome: Trained, job: Job, report: Path | None) -> None:
+def _say_end(outcome: Trained, job: Job, report: Path | None, clips: bool) -> None:
     where = shlex.quote(str(outcome.directory))
     if outcome.ended:
         typer.echo(f"Done: {outcome.ended}.")
@@ -355,7 +360,7 @@ def _say_end(outcome: Trained, job: Job, report: Path | None) -> None:
     if report is not None:
         from mastery.cli.page import write_report
 
-        write_report([outcome.directory], report)
+        write_report([outcome.directory], report, clips)
     else:
         typer.echo(f"View the results with\n  mastery watch {where}")
     if outcome.interrupted:

@@ -210,6 +210,11 @@ def write_gif(path: str | Path, frames: Iterable[Image], fps: float = 8.0) -> No
     Raises:
         MasteryError: If Pillow is missing, `fps` is out of range or there are no frames.
     """
+    replace_file(path, [gif_bytes(frames, fps)])
+
+
+def gif_bytes(frames: Iterable[Image], fps: float = 8.0) -> bytes:
+    """Like `write_gif`, but return the content of the file."""
     check_gif(fps)
     from PIL import Image as Pillow
 
@@ -220,4 +225,4 @@ def write_gif(path: str | Path, frames: Iterable[Image], fps: float = 8.0) -> No
     lasts = [round(1000 / fps)] * (len(images) - 1) + [1000]
     buffer = io.BytesIO()
     images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], duration=lasts, loop=0)
-    replace_file(path, [buffer.getvalue()])
+    return buffer.getvalue()

@@ -8,7 +8,8 @@ inline     the page inside a notebook
 files      the page's own files, and its modules as one script
 assemble   the page as one file that works offline: `mastery report`
 server     the page served on this machine, live while runs train: `mastery watch`
-clips      the trained agent on a task, as a GIF
+clips      agents from several moments of training, as GIFs: which to make, and who makes them
+playing    the process that makes them
 static/    the page itself: HTML, a style sheet and ES modules, which the file embeds and the
            server serves unchanged
 """

@@ -36,6 +36,7 @@ from mastery.programs.own import OwnRecipe, read_program
 from mastery.programs.texts import OBJECT
 from mastery.rundir.curves import Curves
 from mastery.rundir.database import (
+    agents,
     checkpoints,
     count,
     has_progress,
@@ -51,6 +52,7 @@ from mastery.rundir.database import (
     score_name,
     total_frames,
 )
+from mastery.rundir.milestones import kept_runs
 from mastery.rundir.parts import is_folder
 
 POINTS = 240  # the most per curve; more could not be told apart
@@ -102,7 +104,9 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
         points, tested = count(db, "chunks"), last_evaluated(db)
         fixed = _fixed(text, runs)
         notes = _notes(db, job.count)
-        checkpoint = _checkpoint(place.path, db)
+        checkpoint = _checkpoint(place.path, db, job.per_update)
+        moments = [] if job.addition else _moments(place.path, db, job.per_update)
+        ends = [checkpoint["frames"]] if checkpoint and not job.addition else []
         step, frames, _ = chunks[0] if chunks else (0, 0, 0.0)
         training = ended is None and (is_training(place.path) if locked is None else locked)
         return {
@@ -123,7 +127,9 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
             "checkpoint": checkpoint,
             "sessions": [_session(*session) for session in sessions],
             "remarks": [],
-            "clips": not job.addition and checkpoint is not None,
+            "clips": bool(moments or ends),
+            "moments": sorted({*moments, *ends}),
+            "clip_runs": kept_runs([label for label, *_ in runs]) if moments else [],
             "notes": notes,
         }
 
@@ -135,6 +141,7 @@ class _Job:
     count: int  # tasks
     tasks: int  # tasks that are shown
     chunk: int  # updates between two points
+    per_update: int  # frames of an update of one run
     span: float  # largest range of a task's returns
     addition: bool
 
@@ -147,6 +154,7 @@ def _described(text: str) -> _Job:
         count=len(job["curriculum"]["names"]),
         tasks=len(curriculum),
         chunk=int(job["chunk"]),
+        per_update=int(job["per_update"]),
         span=span_of(curriculum),
         addition=job["environments"] == "addition",
     )
@@ -336,8 +344,14 @@ def _notes(db: sqlite3.Connection, tasks: int) -> list[str]:
     return notes
 
 
-def _checkpoint(path: Path, db: sqlite3.Connection) -> dict[str, Any] | None:
-    """The last checkpoint: its number of updates and its time."""
+def _moments(path: Path, db: sqlite3.Connection, per_update: int) -> list[int]:
+    """The frames of the moments of which agents were kept."""
+    kept = [step for step, name in agents(db) if (path / "agents" / name).is_file()]
+    return [step * per_update for step in kept]
+
+
+def _checkpoint(path: Path, db: sqlite3.Connection, per_update: int) -> dict[str, Any] | None:
+    """The last checkpoint: its number of updates, its frames per run and its time."""
     kept = checkpoints(db)
     if not kept:
         return None
@@ -346,7 +360,7 @@ def _checkpoint(path: Path, db: sqlite3.Connection) -> dict[str, Any] | None:
         when: float | None = round((path / "checkpoints" / Path(name).name).stat().st_mtime, 1)
     except OSError:
         when = None
-    return {"step": step, "time": when}
+    return {"step": step, "frames": step * per_update, "time": when}
 
 
 def _speed(chunks: Sequence[tuple[int, int, float]], runs: int, first: int) -> float | None:

@@ -67,6 +67,8 @@ def recorded_entry(place: Place, locked: bool | None = None) -> Entry:
         "checkpoint": None,
         "sessions": [session_entry(*session) for session in job.sessions],
         "clips": False,
+        "moments": [],
+        "clip_runs": [],
         "notes": _notes(parts, len(whole["names"])),
         "remarks": [remark._asdict() for remark in job.remarks],
     }

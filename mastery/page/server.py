@@ -25,7 +25,7 @@ from urllib.parse import parse_qs
 
 from mastery.errors import MasteryError
 from mastery.page import data
-from mastery.page.clips import make_clip
+from mastery.page.clips import Clip, Player, Wanted, moment_of
 from mastery.page.files import parts, static
 from mastery.page.places import Place, Problem, find_places
 from mastery.rundir.database import is_training
@@ -33,7 +33,7 @@ from mastery.rundir.parts import changed, is_folder, parts_of
 
 PORT = 8765
 FRESH = 0.4  # seconds for which the list of jobs is cached, for all pages
-CLIPS = 32  # the most kept
+CLIPS = 96  # the most kept, of about 40 kB
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -52,7 +52,8 @@ class Watched:
         self._entries: dict[Place, tuple[Any, data.Entry | Problem]] = {}
         self._tails: dict[Place, data.Tail] = {}
         self._index, self._tag = b"", ""
-        self._clips: OrderedDict[tuple[Any, ...], dict[str, str]] = OrderedDict()
+        self._clips: OrderedDict[tuple[Any, ...], Clip] = OrderedDict()
+        self._player = Player()
 
     def index(self) -> tuple[bytes, str]:
         """The list of jobs as JSON, and a tag that changes with it."""
@@ -101,8 +102,10 @@ class Watched:
         except MasteryError as error:
             return {"error": str(error)}
 
-    def clip(self, key: str, task: int, run: int) -> dict[str, str] | None:
-        """A clip of a run's agent on a task. Made one at a time; cached until a new checkpoint."""
+    def clip(self, key: str, task: int, run: int, frames: int | None = None) -> Clip | None:
+        """A clip of a run's agent on a task, at the last moment until these frames; made one at a
+        time, and cached. None if there is no such job, task or run."""
+        self.index()  # there may be a new checkpoint
         place = self._place(key)
         entry = None if place is None else self._entries[place][1]
         if place is None or not isinstance(entry, dict) or not entry["clips"]:
@@ -110,10 +113,16 @@ class Watched:
         tasks = entry["curriculum"]["tasks"]
         if task >= len(tasks) or run >= len(entry["runs"]):
             return None
-        which = (key, task, run, entry["checkpoint"]["step"])
+        at = moment_of(entry, run, frames)
+        if at is None:
+            return {"error": "no agent of this run was kept from that time"}
+        which = (key, entry["created"], task, run, at)
         with self._playing:
             if which not in self._clips:
-                self._clips[which] = make_clip(place.path, tasks[task], run)
+                found = self._player.clip(Wanted(place.path, tasks[task], run, at))
+                if "gif" not in found:
+                    return found
+                self._clips[which] = found
                 while len(self._clips) > CLIPS:
                     self._clips.popitem(last=False)
             return self._clips[which]
@@ -194,8 +203,11 @@ class Handler(BaseHTTPRequestHandler):
             self._send(*_json(body), tag)
         elif found := re.fullmatch(r"/curves/([0-9a-f]{12})", path):
             self._send_found(watched.curves(found[1], query))
-        elif found := re.fullmatch(r"/clip/([0-9a-f]{12})/(\d{1,6})/(\d{1,6})", path):
-            self._send_found(watched.clip(found[1], int(found[2]), int(found[3])))
+        elif found := re.fullmatch(
+            r"/clip/([0-9a-f]{12})/([0-9]{1,6})/([0-9]{1,6})(?:/([0-9]{1,19}))?", path
+        ):
+            frames = None if found[4] is None else int(found[4])
+            self._send_found(watched.clip(found[1], int(found[2]), int(found[3]), frames))
         else:
             self._say(HTTPStatus.NOT_FOUND, "there is nothing here")
 

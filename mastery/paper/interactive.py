@@ -58,6 +58,8 @@ def kept_entry(name: str, kept: PaperCurves) -> Entry:
         ],
         "settings": about["settings"],
         "clips": False,
+        "moments": [],
+        "clip_runs": [],
         "notes": _notes(kept),
     }
 

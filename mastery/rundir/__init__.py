@@ -1,7 +1,8 @@
 """The run directory: all files of a training job. Reading it needs no JAX.
 
 writing       what every writer needs: a lock, transactions
-store         writes rows and checkpoints, and locks the directory
+store         writes rows, checkpoints and agents, and locks the directory
+milestones    which agents are kept from earlier moments of training
 part          writes the rows of a recorded run
 parts         finds the runs of a recorded job
 soundness     checks before a job is resumed

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError
 from mastery.rundir.metrics import SCORES
+from mastery.rundir.milestones import agent_name
 
-FORMAT = 3
-RECORDED = 4  # written by `mastery.record`: format 3 and the tables of RECORDED_SCHEMA
-READABLE = (2, 3, 4)  # format 2 has no learning progress
+FORMAT = 4
+RECORDED = 5  # written by `mastery.record`: format 4 and the tables of RECORDED_SCHEMA
+READABLE = (2, 3, 4, 5)  # format 2 has no learning progress, 3 no agents of earlier moments
 
 SCHEMA = """
 CREATE TABLE job (format INTEGER NOT NULL, job TEXT NOT NULL, created TEXT NOT NULL, ended TEXT);
@@ -40,6 +41,9 @@ CREATE TABLE evaluation (step INTEGER NOT NULL, run INTEGER NOT NULL, task INTEG
 CREATE TABLE solved (step INTEGER NOT NULL, run INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
 CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 """
+# since format 4
+AGENTS = "CREATE TABLE IF NOT EXISTS agents (step INTEGER PRIMARY KEY, file TEXT NOT NULL);"
+SCHEMA += AGENTS
 RECORDED_SCHEMA = """
 CREATE TABLE tests (step INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
 CREATE TABLE scalars (step INTEGER NOT NULL, name TEXT NOT NULL, frames INTEGER NOT NULL,
@@ -79,8 +83,9 @@ def reading(directory: Path, parsing: bool = False) -> Iterator[None]:
 
 def damaged(directory: Path, reason: str) -> CheckpointError:
     """The error that a run directory's database is damaged, and what to do."""
+    line = " ".join(reason.split())  # SQLite may quote a whole table
     return CheckpointError(
-        f"cannot read {directory / 'run.db'}: {reason}; it is damaged or not from mastery: "
+        f"cannot read {directory / 'run.db'}: {line}; it is damaged or not from mastery: "
         "restore a copy of it, or train again in another folder"
     )
 
@@ -230,6 +235,17 @@ def checkpoints(db: sqlite3.Connection) -> list[tuple[int, str]]:
     return rows
 
 
+def agents(db: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Update and file name of the agents of each kept moment, newest first; see `milestones`."""
+    if db.execute("SELECT format FROM job").fetchone()[0] < 4:
+        return []
+    rows = db.execute("SELECT step, file FROM agents ORDER BY step DESC").fetchall()
+    for step, name in rows:
+        if not isinstance(step, int) or step < 0 or name != agent_name(step):
+            raise ValueError(f"its list of agents has {name!r:.40} for update {step!r:.40}")
+    return rows
+
+
 def read_solved(db: sqlite3.Connection, runs: int) -> NDArray[np.float64]:
     """The frames until each run had learned every task; NaN if not yet."""
     solved = np.full(runs, np.nan)
@@ -250,11 +266,10 @@ _LAST_EVALUATION = (
 )
 
 
-def best_run(db: sqlite3.Connection) -> int:
-    """The run with the highest mean return in the last evaluation; 0 if there was none."""
-    query = f"SELECT run {_LAST_EVALUATION} ORDER BY avg(return) DESC, run LIMIT 1"
-    row = db.execute(query).fetchone()
-    return int(row[0]) if row else 0
+def best_runs(db: sqlite3.Connection) -> list[int]:
+    """The runs by their mean return in the last evaluation, best first; empty if there was none."""
+    query = f"SELECT run {_LAST_EVALUATION} ORDER BY avg(return) DESC, run"
+    return [int(run) for (run,) in db.execute(query)]
 
 
 def final_returns(db: sqlite3.Connection, chunks: int) -> list[float]:

@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from mastery.rundir.database import (
+    agents,
     checkpoint_name,
     checkpoints,
     count,
@@ -16,6 +17,7 @@ from mastery.rundir.database import (
     read_runs,
     read_sessions,
 )
+from mastery.rundir.milestones import kept_chunks
 
 
 def check_values(db: sqlite3.Connection) -> None:
@@ -24,6 +26,7 @@ def check_values(db: sqlite3.Connection) -> None:
     if found != "ok":
         raise ValueError(" ".join(str(found).split()))
     checkpoints(db)
+    agents(db)
     texts = [changes for *_, changes in read_runs(db)]
     for *_, versions, hardware in read_sessions(db):
         texts += [versions, hardware]
@@ -83,6 +86,43 @@ def superseded(
                 raise damaged(
                     directory,
                     f"it does not list the checkpoint {path.name}, so nothing was changed",
+                )
+            found.append(path)
+    return found
+
+
+def superseded_agents(
+    directory: Path, db: sqlite3.Connection, rows: list[tuple[int, str]], chunk: int
+) -> list[Path]:
+    """The files of agents that nobody needs: unfinished, unlisted or dropped.
+
+    A job that is killed leaves at most these: a half-written file; complete files of the next
+    chunk, and of the untrained agents with the first; and files that the rule has dropped.
+
+    Args:
+        directory: The run directory.
+        db: Its database.
+        rows: Its agents.
+        chunk: Updates per chunk.
+
+    Raises:
+        CheckpointError: If there is any other file that is not listed: the list is damaged.
+    """
+    folder = directory / "agents"
+    last = last_chunks(db, 1)
+    done = last[0][0] if last else 0
+    wanted = {chunk * n for n in kept_chunks(done // chunk)} if last else set()
+    listed = {name for _, name in rows}
+    found: list[Path] = []
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        name = re.fullmatch(r"(\d{12,})\.agent", path.name)
+        if path.name.startswith(".") and path.name.endswith(".tmp"):
+            found.append(path)
+        elif name is not None and path.name not in listed:
+            step = int(name[1])
+            if step in wanted or step > done + chunk or step % chunk:
+                raise damaged(
+                    directory, f"it does not list the agents {path.name}, so nothing was changed"
                 )
             found.append(path)
     return found

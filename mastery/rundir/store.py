@@ -1,11 +1,12 @@
-"""Write the run directory: a job, its curves and its checkpoints.
+"""Write the run directory: a job, its curves, its checkpoints and agents from several moments.
 
     run.db         SQLite: the job, its runs, the curves, evaluations, the list of checkpoints
     checkpoints/   the last two, each a file of `mastery.checkpoint`
+    agents/        a few agents spread over training, to play with; see `mastery.rundir.milestones`
     lock           held by the process that is training
 
-One transaction writes all rows of a chunk. A checkpoint file is complete and synced before the
-transaction that lists it. So a job can be killed at any instant and resumed: rows after the last
+One transaction writes all rows of a chunk. A file is complete and synced before the transaction
+that lists it. So a job can be killed at any instant and resumed: rows after the last
 intact checkpoint are deleted, and those chunks are trained again with the same result.
 """
 
@@ -15,7 +16,7 @@ import contextlib
 import json
 import shlex
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,8 +27,10 @@ from mastery import checkpoint
 from mastery.curriculum import Curriculum
 from mastery.errors import CheckpointError, MasteryError
 from mastery.rundir.database import (
+    AGENTS,
     FORMAT,
     SCHEMA,
+    agents,
     checkpoint_name,
     checkpoints,
     last_chunks,
@@ -39,12 +42,16 @@ from mastery.rundir.database import (
 )
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import POLICIES, Evaluation, Metrics
+from mastery.rundir.milestones import KIND as AGENTS_KIND
+from mastery.rundir.milestones import agent_name, kept_chunks
 from mastery.rundir.results import load_results
-from mastery.rundir.soundness import check_rows, check_values, superseded
+from mastery.rundir.soundness import check_rows, check_values, superseded, superseded_agents
 from mastery.rundir.writing import lock_directory, now, transaction, writing
 
 KIND = "mastery.runs"  # kind of the checkpoints; a change would make old ones unreadable
 KEEP = 2  # checkpoints on disk
+
+Agents = tuple[Sequence[int], dict[str, NDArray[Any]]]  # runs, and their agents as named arrays
 
 
 class JobLike(Protocol):
@@ -130,11 +137,15 @@ class Store:
             )
 
     def _upgrade(self) -> None:
-        """Add the column of learning progress to format 2; existing rows have none."""
-        if self._db.execute("SELECT format FROM job").fetchone()[0] == 2:
-            with self._transaction() as db:
+        """Add what older formats lack: learning progress (2) and the list of agents (3)."""
+        old = self._db.execute("SELECT format FROM job").fetchone()[0]
+        if old == FORMAT:
+            return
+        with self._transaction() as db:
+            if old == 2:
                 db.execute("ALTER TABLE training ADD COLUMN progress REAL")
-                db.execute("UPDATE job SET format = ?", (FORMAT,))
+            db.execute(AGENTS)
+            db.execute("UPDATE job SET format = ?", (FORMAT,))
 
     def change(self, job: JobLike) -> None:
         """Replace the job with one that differs only in `frames`, and mark it unfinished."""
@@ -187,6 +198,7 @@ class Store:
         evaluation: Evaluation | None = None,
         arrays: dict[str, NDArray[Any]] | None = None,
         ended: str | None = None,
+        moments: Mapping[int, Agents] | None = None,
     ) -> None:
         """Write the results of a chunk, and a checkpoint if `arrays` are given.
 
@@ -197,10 +209,14 @@ class Store:
             evaluation: An evaluation after this chunk.
             arrays: The loop's carry as named arrays.
             ended: Why the job is finished, if it is.
+            moments: Agents to keep, by the update after which they play like this: up to `step`.
 
         Raises:
             CheckpointError: If the directory cannot be written.
         """
+        moments = moments or {}
+        for moment, kept in moments.items():
+            self._write_agents(moment, kept)
         if arrays is not None:
             name = checkpoint_name(step)
             checkpoint.write(self.directory / "checkpoints" / name, KIND, {"step": step}, arrays)
@@ -230,9 +246,26 @@ class Store:
                 with reading(self.directory):
                     old = checkpoints(db)[KEEP:]
                 db.executemany("DELETE FROM checkpoints WHERE step = ?", [row[:1] for row in old])
+            db.executemany(
+                "INSERT OR REPLACE INTO agents VALUES (?, ?)",
+                [(moment, agent_name(moment)) for moment in moments],
+            )
+            chunk = int(self.description["chunk"])
+            wanted = {chunk * n for n in kept_chunks(step // chunk)}
+            with reading(self.directory):
+                dropped = [row for row in agents(db) if row[0] not in wanted]
+            db.executemany("DELETE FROM agents WHERE step = ?", [row[:1] for row in dropped])
             if ended is not None:
                 db.execute("UPDATE job SET ended = ?", (ended,))
         _remove(self.directory / "checkpoints" / name for _, name in old)
+        _remove(self.directory / "agents" / name for _, name in dropped)
+
+    def _write_agents(self, step: int, kept: Agents) -> None:
+        runs, arrays = kept
+        with writing(self.directory):
+            (self.directory / "agents").mkdir(exist_ok=True)
+        path = self.directory / "agents" / agent_name(step)
+        checkpoint.write(path, AGENTS_KIND, {"step": step, "runs": list(runs)}, arrays)
 
     def end(self, reason: str) -> None:
         """Mark the job as finished."""
@@ -253,17 +286,20 @@ class Store:
         with _curves_named(self.directory):
             rows, chunk = checkpoints(self._db), int(self.description["chunk"])
             spare = superseded(self.directory, self._db, rows, chunk, KEEP)
+            moments = agents(self._db)
+            spare += superseded_agents(self.directory, self._db, moments, chunk)
         step, arrays, unread = self._last_intact(rows)
         with _curves_named(self.directory):
             check_rows(self._db, step, chunk)
-        _remove([*spare, *unread])
+        later = [self.directory / "agents" / name for moment, name in moments if moment > step]
+        _remove([*spare, *unread, *later])
         self._delete_after(step)
         return step, arrays
 
     def _delete_after(self, step: int) -> None:
         """Delete all rows after a step."""
         with self._transaction() as db:
-            for table in ("chunks", "training", "evaluation", "solved", "checkpoints"):
+            for table in ("chunks", "training", "evaluation", "solved", "checkpoints", "agents"):
                 db.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
 
     def _last_intact(
@@ -321,7 +357,7 @@ def check_new(directory: Path) -> None:
             f"{shlex.quote(str(directory))}, or choose another folder"
         )
     if directory.is_dir() and any(
-        p.name not in ("checkpoints", "lock") for p in directory.iterdir()
+        p.name not in ("checkpoints", "agents", "lock") for p in directory.iterdir()
     ):
         raise MasteryError(f"{directory} is not empty; choose a new or empty folder")
 

@@ -6,4 +6,5 @@ loops/    one loop per kind of learner; each trains all runs of a job, chunk by 
 train     train a job from start to end, or resume it
 signals   save before exiting on Ctrl-C or SIGTERM
 agent     load_agent(): the trained policy
+playing   let it play in Gymnasium
 """

@@ -8,9 +8,10 @@ action = agent.act(observation)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,27 +23,34 @@ from mastery.errors import CheckpointError, MasteryError
 from mastery.learners import addition
 from mastery.learners.addition import Network
 from mastery.learners.encoders import Space
-from mastery.learners.ppo import Agent, choose
+from mastery.learners.ppo import Agent, PPOSettings, choose
 from mastery.minigrid.editions import TODAY, find_edition
-from mastery.rundir.database import best_run, checkpoints, open_database
+from mastery.rundir.database import agents, best_runs, checkpoints, open_database
+from mastery.rundir.milestones import KIND as AGENTS_KIND
+from mastery.rundir.milestones import kept_runs
 from mastery.rundir.store import KIND
 from mastery.training.job import Job, Run, digits_of, read_job
-from mastery.training.loops.named_arrays import restore
+from mastery.training.loops.named_arrays import AGENT, restore
+
+_call = jax.jit(lambda agent, *given: agent(*given))  # compiled once for agents of one shape
 
 
 class TrainedAgent:
     """A trained policy with its memory. Call `reset` at the start of every episode.
 
     An agent trained on MiniGrid also takes a batch: one observation per environment.
+
+    Attributes:
+        frames: The frames that it was trained for.
     """
 
     def __init__(
-        self, agent: Agent, space: Space, job: Job, run: Run, seed: int, tasks: Any
+        self, agent: Agent, space: Space, job: Job, run: Run, seed: int, tasks: Any, frames: int
     ) -> None:
         self.agent, self.space, self.job, self.run = agent, space, job, run
+        self.frames = frames
         self._tasks = tasks  # GymnasiumTasks, or None for our own MiniGrid
         self._random = np.random.default_rng(seed)
-        self._call = jax.jit(lambda agent, *given: agent(*given))
         self.reset()
 
     def reset(self, where: Any = None) -> None:
@@ -79,7 +87,7 @@ class TrainedAgent:
                 f"there were {self._memory.shape[1]} observations, and now there are {n}; "
                 "reset() comes before another number of environments"
             )
-        self._memory, logits, _ = self._call(self.agent, self._memory, np.zeros(n, bool), batch)
+        self._memory, logits, _ = _call(self.agent, self._memory, np.zeros(n, bool), batch)
         uniforms = self._random.random(n, np.float32)
         action = np.asarray(logits.argmax(-1) if greedy else choose(logits, uniforms))
         if self._tasks is not None:
@@ -151,22 +159,34 @@ class TrainedAdder:
         return int("".join(str(digit) for digit in np.asarray(logits)[:, :, 0].argmax(1)))
 
 
+class Moment(NamedTuple):
+    """A moment of training whose agents can be loaded."""
+
+    frames: int  # per run; examples in addition
+    path: Path
+    kind: str  # of the file: a checkpoint, or only agents
+    runs: Sequence[int]  # that the file is expected to hold
+
+
 def load_agent(
-    directory: str | Path, run: int | None = None, seed: int = 0
+    directory: str | Path, run: int | None = None, seed: int = 0, at: int | None = None
 ) -> TrainedAgent | TrainedAdder:
-    """Load a trained agent from the last good checkpoint of a job.
+    """Load a trained agent from a job: of its last good checkpoint, or of an earlier moment.
 
     Args:
         directory: The run directory.
         run: Index of the run, from 0, in the order of `mastery report`. By default the run with
-            the highest mean return in the last evaluation.
+            the highest mean return in the last evaluation (with `at`, of those kept).
         seed: Seed of the actions that the agent samples.
+        at: The agent after this many frames: the last that was kept until then. Its `frames` says
+            which it is; 0 is the untrained agent. A job keeps agents at 6 to 12 moments, of the
+            first two seeds of each program. By default the last checkpoint.
 
     Returns:
         The agent, or the network of an addition job.
 
     Raises:
-        MasteryError: If there is no such job or run, or no checkpoint yet.
+        MasteryError: If there is no such job or run, no checkpoint yet, or no agent of that time.
         CheckpointError: If no checkpoint can be read, or it does not fit the job.
 
     Example:
@@ -176,24 +196,25 @@ def load_agent(
         >>> agent.reset()
         >>> action = agent.act(observation)
     """
+    directory = Path(directory)
     job = read_job(directory)
+    found = moments(directory, job)
     runs = job.runs
     if run is None:
-        with open_database(Path(directory)) as db:
-            run = best_run(db)
+        run = _best(directory, found[-1].runs if at is not None and found else range(len(runs)))
     if not 0 <= run < len(runs):
         raise MasteryError(f"there is no run {run}: {directory} has runs 0 to {len(runs) - 1}")
-    arrays = _last_arrays(Path(directory))
+    frames, held, arrays = _arrays(directory, found, job, run, at)
 
     def filled(like: Any, prefix: str) -> Any:
         own = {
             name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)
         }
-        return jax.tree.map(lambda x: jnp.asarray(x[run]), restore(own, like, len(runs)))
+        whole = restore(own, like, len(held))
+        return jax.tree.map(lambda x: jnp.asarray(x[held.index(run)]), whole)
 
-    key = jax.random.key(0)
     if job.environments == "addition":
-        adder = jax.eval_shape(lambda key: Network(key, job.settings.width), key)
+        adder = jax.eval_shape(lambda key: Network(key, job.settings.width), jax.random.key(0))
         return TrainedAdder(filled(adder, "learner.network."), job, runs[run])
     tasks, space = None, Space("cells", (7, 7), job.settings.actions)
     if job.environments == "gymnasium":
@@ -201,18 +222,57 @@ def load_agent(
 
         tasks = GymnasiumTasks(job.curriculum, job.settings.actions)
         space = tasks.space
-    like = jax.eval_shape(lambda key: Agent(key, job.settings, space), key)
-    return TrainedAgent(filled(like, "learner.agent."), space, job, runs[run], seed, tasks)
+    like = _like(job.settings, space)
+    return TrainedAgent(filled(like, AGENT), space, job, runs[run], seed, tasks, frames)
 
 
-def _last_arrays(directory: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of the newest checkpoint that can be read."""
+@functools.cache
+def _like(settings: PPOSettings, space: Space) -> Any:
+    """The shapes of an agent's arrays."""
+    return jax.eval_shape(lambda key: Agent(key, settings, space), jax.random.key(0))
+
+
+def moments(directory: Path, job: Job) -> list[Moment]:
+    """The moments of training whose agents can be loaded, newest first; checkpoints before agents
+    of the same time."""
+    each, every = job.frames_of_update, range(len(job.runs))
+    kept = kept_runs([run.label for run in job.runs])
     with open_database(directory) as db:
-        rows = checkpoints(db)
-    error: MasteryError = MasteryError(f"{directory} has no checkpoint yet; train it for longer")
-    for _, name in rows:
+        found = [
+            Moment(step * each, directory / "checkpoints" / name, KIND, every)
+            for step, name in checkpoints(db)
+        ] + [
+            Moment(step * each, directory / "agents" / name, AGENTS_KIND, kept)
+            for step, name in agents(db)
+        ]
+    return sorted(found, key=lambda moment: -moment.frames)
+
+
+def _best(directory: Path, among: Sequence[int]) -> int:
+    """The best of some runs in the last evaluation; the first if there was none."""
+    with open_database(directory) as db:
+        return next((run for run in best_runs(db) if run in among), among[0])
+
+
+def _arrays(
+    directory: Path, found: Sequence[Moment], job: Job, run: int, at: int | None
+) -> tuple[int, list[int], dict[str, NDArray[Any]]]:
+    """Frames, runs and arrays of the newest moment that has the run and can be read."""
+    have = [m for m in found if run in m.runs and (at is not None or m.kind == KIND)]
+    error = MasteryError(f"{directory} has no checkpoint yet; train it for longer")
+    if have and at is not None:
+        error = MasteryError(
+            f"{directory} has no agent of run {run} from the first {at:,} {job.settings.unit}; its "
+            f"first is after {have[-1].frames:,}"
+        )
+    for moment in have:
+        if at is not None and moment.frames > at:
+            continue
         try:
-            return checkpoint.read(directory / "checkpoints" / name, KIND)[1]
+            meta, arrays = checkpoint.read(moment.path, moment.kind)
+            held = list(moment.runs) if moment.kind == KIND else [int(r) for r in meta["runs"]]
+            if run in held:
+                return moment.frames, held, arrays
         except CheckpointError as damaged:
             error = damaged
     raise error

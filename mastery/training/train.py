@@ -20,11 +20,13 @@ from mastery.errors import CheckpointError, MasteryError, MasteryWarning, Progra
 from mastery.rundir.database import last_chunks, open_database
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
+from mastery.rundir.milestones import is_milestone, kept_runs
 from mastery.rundir.results import RECENT
-from mastery.rundir.store import Store, check_new, totals
+from mastery.rundir.store import Agents, Store, check_new, totals
 from mastery.training.doubts import Doubts
 from mastery.training.job import Job, parse_job, read_job
 from mastery.training.loops.loop import Loop
+from mastery.training.loops.named_arrays import AGENT
 from mastery.training.signals import interrupts
 
 CHECKPOINT_SECONDS = 30.0
@@ -251,6 +253,8 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
     first, ended, doubts = step, None, Doubts(job)
     with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
         carry = loop.begin() if arrays is None else loop.load(arrays)
+        # the untrained agents; listed with the first chunk
+        moments = {0: _agents(job, loop.save(carry))} if arrays is None and _plays(job) else {}
         del arrays
         if step >= job.updates:  # the job was shortened to what is trained already
             ended = _all_trained(job, step)
@@ -275,8 +279,13 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             try:
                 if step == first + job.chunk:
                     store.begin_session(options.command, first)
-                arrays = loop.save(carry) if keep else None
-                store.record(step, seconds, metrics, evaluation, arrays, ended)
+                milestone = _plays(job) and is_milestone(step // job.chunk)
+                arrays = loop.save(carry) if keep or milestone else None
+                if arrays is not None and milestone:
+                    moments[step] = _agents(job, arrays)
+                whole = arrays if keep else None
+                store.record(step, seconds, metrics, evaluation, whole, ended, moments)
+                moments = {}
             except CheckpointError as error:
                 where = shlex.quote(str(store.directory))
                 raise CheckpointError(
@@ -292,6 +301,17 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             if stop:
                 break
     return Trained(store.directory, step, ended, bool(interrupted))
+
+
+def _plays(job: Job) -> bool:
+    """Whether `mastery play` can show the job's agents, so that some of them are kept."""
+    return job.environments != "addition"
+
+
+def _agents(job: Job, arrays: Mapping[str, NDArray[Any]]) -> Agents:
+    """What plays, of the runs that are kept, from the arrays of all runs."""
+    runs = kept_runs([run.label for run in job.runs])
+    return runs, {name: x[runs] for name, x in arrays.items() if name.startswith(AGENT)}
 
 
 def _check_probabilities(job: Job, step: int, metrics: Metrics) -> None:

@@ -693,7 +693,9 @@ def test_a_clip_that_cannot_be_made_is_a_line_and_one_in_the_file_is_shown(tmp_p
         slide(page, 3)  # the page has not waited for it
     place = Place(job, "job")
     dot = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
-    clips = {place.key: {"left": {"text": "mr, seed 0: 3 steps", "gif": dot}}}
+    clips = {
+        place.key: {"left": {"0": [{"frames": 16, "text": "mr, seed 0: 3 steps", "gif": dot}]}}
+    }
     entry, curves = data.job_entry(place), data.job_curves(place)
     assemble.write(tmp_path / "page.html", "clips", [entry], [curves], (), clips)
     page = visit((tmp_path / "page.html").as_uri())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_store import JOB, metrics
+from test_store import JOB, agents_of, metrics
 
 from mastery import CheckpointError, MasteryError
 from mastery.page.data import job_curves, job_entry
@@ -29,13 +29,18 @@ def whole(tmp_path_factory):
     with Store(directory, JOB) as store:
         store.begin_session("mastery train", 0)
         for i in range(1, 4):
-            store.record(2 * i, float(i), metrics(), None, {"x": np.full((1, 2), i)})
+            arrays = {"x": np.full((1, 2), i)}
+            store.record(2 * i, float(i), metrics(), None, arrays, None, {2 * i: agents_of(i)})
     return directory
 
 
 def copy(directory, folder):
     shutil.rmtree(folder / "job", ignore_errors=True)
     return Path(shutil.copytree(directory, folder / "job"))
+
+
+def files(directory):
+    return sorted(path.name for path in directory.glob("[ac]*/*"))  # agents and checkpoints
 
 
 def read(directory):
@@ -60,7 +65,7 @@ def go_on(directory):
 
 def tried(directory):
     """Read and resume; the errors' messages."""
-    before = sorted(path.name for path in (directory / "checkpoints").iterdir())
+    before = files(directory)
     said = []
     list_jobs(directory.parent)
     for attempt in (read, go_on):
@@ -69,7 +74,7 @@ def tried(directory):
         except MasteryError as error:
             said.append(str(error))
     assert all(str(directory) in text and "\n" not in text for text in said)
-    assert sorted(path.name for path in (directory / "checkpoints").iterdir()) == before
+    assert files(directory) == before
     return said
 
 
@@ -130,7 +135,9 @@ def test_any_wrong_value_gives_an_error_of_ours_and_removes_no_checkpoint(whole,
             directory = copy(whole, tmp_path)
             set_value(directory, table, column, value)
             said = tried(directory)
-            if table == "checkpoints" or (table == "job" and column in ("format", "job")):
+            if table in ("agents", "checkpoints") or (
+                table == "job" and column in ("format", "job")
+            ):
                 assert said, (table, column, value)
 
 
@@ -160,6 +167,9 @@ def test_any_wrong_setting_of_the_job_gives_an_error_of_ours(whole, tmp_path):
         ("UPDATE checkpoints SET file = '../../x'", "checkpoints has '../../x' for update 6"),
         ("UPDATE checkpoints SET step = step + 20", "checkpoints has '000000000006.ckpt' for up"),
         ("DROP TABLE checkpoints", "no such table: checkpoints"),
+        ("DELETE FROM agents WHERE step = 4", "does not list the agents 000000000004.agent"),
+        ("UPDATE agents SET file = '../../x'", "agents has '../../x' for update 6"),
+        ("UPDATE agents SET step = step + 20", "agents has '000000000006.agent' for update 26"),
         ("DELETE FROM chunks WHERE step = 2", "chunks has 2 rows up to the checkpoint of update 6"),
         ("DELETE FROM training WHERE task = 1", "training has 6 rows up to the checkpoint"),
         ("UPDATE sessions SET hardware = '{'", "JSONDecodeError"),
@@ -182,7 +192,7 @@ def test_a_job_is_not_resumed_from_a_list_that_is_wrong(whole, tmp_path, change,
     names = sorted(path.name for path in (directory / "checkpoints").iterdir())
     assert names == ["000000000004.ckpt", "000000000006.ckpt"]
     if "file" in change:
-        with pytest.raises(CheckpointError, match="list of checkpoints"):
+        with pytest.raises(CheckpointError, match=r"list of (agents|checkpoints)"):
             load_agent(directory)
 
 
@@ -199,6 +209,28 @@ def test_a_file_of_a_killed_job_is_removed_and_others_are_left(whole, tmp_path):
     shutil.copy(folder / "000000000004.ckpt", folder / "000000000010.ckpt")
     with Store(directory) as store, pytest.raises(CheckpointError, match=r"000000000010\.ckpt"):
         store.rewind()
+
+
+def test_so_is_a_file_of_agents(whole, tmp_path):
+    """The next chunk's, and one that was dropped; all of a job that was killed at its start."""
+    directory = copy(whole, tmp_path)
+    folder = directory / "agents"
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["000000000002.agent", "000000000004.agent", "000000000006.agent"]
+    shutil.copy(folder / names[0], folder / "000000000008.agent")
+    with Store(directory) as store:
+        assert store.rewind()[0] == 6
+    assert sorted(path.name for path in folder.iterdir()) == names
+    shutil.copy(folder / names[0], folder / "000000000010.agent")
+    with Store(directory) as store, pytest.raises(CheckpointError, match=r"000000000010\.agent"):
+        store.rewind()
+    Store(tmp_path / "new", JOB).close()
+    shutil.copytree(folder, tmp_path / "new" / "agents", ignore=lambda *_: names[1:])
+    (tmp_path / "new" / "agents" / "000000000010.agent").unlink()
+    shutil.copy(folder / names[0], tmp_path / "new" / "agents" / "000000000000.agent")
+    with Store(tmp_path / "new") as store:
+        assert store.rewind() == (0, None)
+    assert list((tmp_path / "new" / "agents").iterdir()) == []
 
 
 def test_a_lock_that_is_not_ours_is_named(whole, tmp_path):

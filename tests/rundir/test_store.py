@@ -1,15 +1,20 @@
 """The run directory by itself: what it never overwrites, and where it goes on from."""
 
 import hashlib
+import itertools
+import shutil
 import sqlite3
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mastery import CheckpointError, Curriculum, MasteryError
 from mastery.learners.ppo import PPOSettings
 from mastery.rundir.database import open_database
 from mastery.rundir.metrics import Metrics
+from mastery.rundir.milestones import is_milestone, kept_chunks, kept_runs
 from mastery.rundir.results import load_results, read_curves
 from mastery.rundir.store import Store
 from mastery.training.job import Job, read_job
@@ -58,6 +63,82 @@ def test_a_job_of_format_2_is_read_and_goes_on(tmp_path):
     progress = load_results(directory).progress
     assert np.isnan(progress[:3]).all()
     assert progress[3].tolist() == [[-0.25, 0, 0]]
+
+
+def agents_of(i):
+    """What plays like this after chunk i, of the one run."""
+    return [0], {"learner.agent.x": np.full((1, 2), i)}
+
+
+def kept(directory):
+    """The files of agents, which must be those that are listed."""
+    with sqlite3.connect(directory / "run.db") as db:
+        rows = db.execute("SELECT step, file FROM agents ORDER BY step").fetchall()
+    db.close()
+    assert [name for _, name in rows] == sorted(p.name for p in (directory / "agents").iterdir())
+    return [step for step, _ in rows]
+
+
+def test_a_job_of_format_3_goes_on_and_keeps_agents_from_then_on(tmp_path):
+    directory = written(tmp_path / "job")
+    with sqlite3.connect(directory / "run.db") as db:
+        db.execute("DROP TABLE agents")
+        db.execute("UPDATE job SET format = 3")
+    db.close()
+    assert len(load_results(directory).frames) == 3
+    with Store(directory) as store:
+        assert store.rewind()[0] == 6
+        store.record(8, 4.0, metrics(), None, None, None, {8: agents_of(4)})
+    assert kept(directory) == [8]
+
+
+def test_agents_of_few_moments_are_kept_evenly(tmp_path):
+    """By hand: all of up to twelve chunks of two updates; then every second one, every fourth."""
+    with Store(tmp_path / "job", JOB) as store:
+        for i in range(1, 27):
+            moments = {2 * i: agents_of(i)} if is_milestone(i) else {}
+            moments |= {0: agents_of(0)} if i == 1 else {}
+            store.record(2 * i, float(i), metrics(), None, None, None, moments)
+            if i == 12:
+                assert kept(store.directory) == list(range(0, 25, 2))
+            elif i == 13:
+                assert kept(store.directory) == list(range(0, 25, 4))
+    assert kept(tmp_path / "job") == [0, 8, 16, 24, 32, 40, 48]
+
+
+@given(st.integers(0, 100_000))
+def test_there_are_six_to_twelve_of_them_however_long_a_job_is(chunks):
+    found = kept_chunks(chunks)
+    assert found[0] == 0
+    assert min(chunks, 6) <= len(found) - 1 <= 12
+    gaps = {b - a for a, b in itertools.pairwise(found)}
+    assert len(gaps) <= 1
+    assert chunks - found[-1] < max(gaps, default=1)
+    assert all(is_milestone(chunk) for chunk in found)  # each was written when it was trained
+
+
+def test_of_which_runs():
+    assert kept_runs(["mr"] * 3 + ["uniform"] * 3) == [0, 1, 3, 4]
+    assert kept_runs(["mr"]) == [0]
+    many = [f"mr entropy={i}" for i in range(9) for _ in range(10)]
+    assert kept_runs(many) == list(range(0, 90, 10))
+    assert len(kept_runs([str(i) for i in range(100)])) == 32
+
+
+def test_it_goes_back_and_drops_later_agents(tmp_path):
+    directory = tmp_path / "job"
+    with Store(directory, JOB) as store:
+        for i in range(1, 4):
+            arrays = {"x": np.full((1, 2), i)} if i == 2 else None
+            store.record(2 * i, float(i), metrics(), None, arrays, None, {2 * i: agents_of(i)})
+    half = directory / "agents" / ".000000000008.agent.1.1.tmp"
+    half.write_text("half")
+    shutil.copy(directory / "agents" / "000000000006.agent", directory / "agents" / "mine.agent")
+    with Store(directory) as store:
+        assert store.rewind()[0] == 4
+    assert not half.exists()
+    (directory / "agents" / "mine.agent").unlink()  # not one of ours, and left
+    assert kept(directory) == [2, 4]
 
 
 def test_some_curves_are_those_after_an_update_and_of_the_first_tasks(tmp_path):

@@ -1,5 +1,6 @@
 """A trained agent, taken out of its run directory and used."""
 
+import shutil
 from dataclasses import replace
 
 import gymnasium
@@ -7,9 +8,11 @@ import jax
 import minigrid  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import mastery
 from mastery import Curriculum, MasteryError
+from mastery.cli import app
 from mastery.learners.ppo import PAPER, PPOSettings
 from mastery.minigrid.editions import find_edition
 from mastery.minigrid.grid import unpack
@@ -20,6 +23,7 @@ from mastery.rundir.metrics import Evaluation
 from mastery.rundir.store import Store
 from mastery.training.job import Job
 from mastery.training.loops.minigrid import MiniGridLoop
+from mastery.training.train import train
 
 SMALL = PPOSettings(envs=4, frames=16, batch=32, ahead=2, bptt=2)
 
@@ -124,6 +128,56 @@ def test_an_agent_of_2018_plays(agent_of_2018):
     episode = play("Unlock", agent_of_2018.act, seed=1, steps=20, edition="2018")
     assert len(episode.actions) == 20
     assert episode.actions.max() < 7
+
+
+@pytest.fixture(scope="module")
+def moments(tmp_path_factory):
+    """A job of two programs and three seeds after two chunks, with its agents of three moments."""
+    path = tmp_path_factory.mktemp("jobs") / "moments"
+    curriculum = Curriculum.load("blocked-unlock-pickup")
+    job = Job(curriculum, ("mr", "uniform"), seeds=3, frames=256, settings=SMALL, chunk=2)
+    train(job, path)
+    return path
+
+
+def weights(agent):
+    return np.asarray(agent.agent.policy[0].weight)
+
+
+def test_an_agent_of_an_earlier_moment(moments):
+    per_chunk = 2 * 64
+    last = mastery.load_agent(moments, run=4)
+    found = {at: mastery.load_agent(moments, run=4, at=at) for at in (0, 127, 128, 255, 10**9)}
+    assert [agent.frames for agent in found.values()] == [0, 0, per_chunk, per_chunk, 256]
+    assert np.array_equal(weights(found[10**9]), weights(last))
+    assert np.array_equal(weights(found[0]), weights(found[127]))
+    assert not np.array_equal(weights(found[0]), weights(found[128]))
+    assert not np.array_equal(weights(found[128]), weights(last))
+    # runs of one seed begin with the same agent, and the third seed's earlier ones are not kept
+    assert np.array_equal(weights(mastery.load_agent(moments, run=1, at=0)), weights(found[0]))
+    assert mastery.load_agent(moments, run=2).frames == 256
+    text = r"no agent of run 2 from the first 255 frames; its first is after 256"
+    with pytest.raises(MasteryError, match=text):
+        mastery.load_agent(moments, run=2, at=255)
+    assert mastery.load_agent(moments, at=0).run.seed in (0, 1)
+
+
+def test_a_damaged_file_of_agents_is_passed_over(moments, tmp_path):
+    copy = shutil.copytree(moments, tmp_path / "job")
+    (copy / "agents" / "000000000002.agent").write_bytes(b"mastery 1\n")
+    assert mastery.load_agent(copy, run=0, at=200).frames == 0
+    (copy / "agents" / "000000000000.agent").unlink()
+    with pytest.raises(MasteryError, match=r"cannot read .*000000000000\.agent"):
+        mastery.load_agent(copy, run=0, at=200)
+
+
+def test_the_command_plays_it_and_says_which(moments):
+    def said(*more):
+        command = ["play", str(moments), "--task", "Unlock", "--run", "4", "--steps", "5", *more]
+        return CliRunner().invoke(app, command).output
+
+    assert said().startswith("uniform, seed 1, after 256 frames:\nUnlock: ")
+    assert said("--at", "0.2k").startswith("uniform, seed 1, after 128 frames:\nUnlock: ")
 
 
 def test_what_cannot_be(directory, tmp_path):

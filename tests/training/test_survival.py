@@ -65,7 +65,7 @@ def run(environment, *arguments, rc=0, prefix=()):
 
 
 def everything(directory):
-    """All that a job has found out: its curves, and the bytes of its last checkpoint."""
+    """All that a job has found out: its curves, the bytes of its last checkpoint, its agents."""
     with contextlib.closing(sqlite3.connect(directory / "run.db")) as db:
         found = [
             db.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall()
@@ -73,6 +73,8 @@ def everything(directory):
         ]
         (file,) = db.execute("SELECT file FROM checkpoints ORDER BY step DESC LIMIT 1").fetchone()
         steps = db.execute("SELECT step, frames FROM chunks ORDER BY step").fetchall()
+        agents = db.execute("SELECT step, file FROM agents ORDER BY step").fetchall()
+    found.append({name: (directory / "agents" / name).read_bytes() for _, name in agents})
     return steps, found, (directory / "checkpoints" / file).read_bytes()
 
 
@@ -83,6 +85,7 @@ def uninterrupted(environment, tmp_path_factory):
     found = everything(directory)
     assert len(found[0]) == CHUNKS
     assert len(found[1][0]) == CHUNKS * 2 * 3
+    assert len(found[1][-1]) == CHUNKS + 1  # agents, also the untrained ones
     return directory, found
 
 
@@ -131,6 +134,8 @@ def killed(environment, directory, kills, seconds, expected, seed, job=SMALL):
         output = process.communicate()[0]
         assert process.returncode == 0, output
         assert everything(directory) == expected
+        left = {path.name for path in directory.glob("agents/*")}
+        assert left == set(expected[1][-1])
         shutil.rmtree(directory)
         ends += 1
     return ends

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mastery.errors import CheckpointError
 from mastery.programs.states import with_support
 
+AGENT = "learner.agent."  # how the names of the arrays of an agent's network begin
 _UNFIT = (
     "the checkpoint does not fit this job; another version of mastery may have written it: resume "
     "with that version, or start a new job"
