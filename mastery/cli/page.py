@@ -72,7 +72,7 @@ def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -
     assemble.write(path, f"Training {title}", entries, curves, problems, made)
     for problem in problems:
         typer.echo(f"note: {problem}", err=True)
-    typer.echo(f"Report: {path.resolve()}")
+    typer.echo(f"Report: {path.resolve().as_uri()}")
 
 
 def watch_command(

@@ -20,6 +20,7 @@ from mastery.cli.arguments import (
     check_folder,
     check_place,
     console,
+    quoted,
     read_count,
     split_programs,
     split_settings,
@@ -180,6 +181,7 @@ def train_command(
         more = None if frames is None else read_count(frames)
         job = job_to_resume(resume, more)
         prepare(job.devices)
+        _say_directory(resume)
         with job_progress(job) as show:
             outcome = resume_job(resume, replace(options, report=show), frames=more)
     else:
@@ -208,6 +210,7 @@ def train_command(
         check_folder(directory)
         check_new(directory)
         prepare(job.devices)
+        _say_directory(directory)
         with job_progress(job) as show:
             outcome = train(job, directory, replace(options, report=show))
     _say_end(outcome, job, report)
@@ -341,8 +344,15 @@ def job_progress(job: Job) -> Iterator[Any]:
         yield show
 
 
+def _say_directory(directory: Path) -> None:
+    """Print the run directory on a line of its own, to be copied."""
+    typer.echo(f"Run directory:\n  {quoted(directory)}")
+
+
 def _say_end(outcome: Trained, job: Job, report: Path | None) -> None:
-    where = shlex.quote(str(outcome.directory))
+    from mastery.cli.summary import print_summary
+
+    where = quoted(outcome.directory)
     if outcome.ended:
         typer.echo(f"Done: {outcome.ended}.")
     else:
@@ -352,6 +362,9 @@ def _say_end(outcome: Trained, job: Job, report: Path | None) -> None:
             f"{job.settings.unit} per run; progress is saved. Resume with\n"
             f"  mastery train --resume {where}"
         )
+    print_summary(console, outcome.directory)
+    typer.echo()
+    _say_directory(outcome.directory)
     if report is not None:
         from mastery.cli.page import write_report
 

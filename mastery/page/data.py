@@ -251,15 +251,20 @@ Tests = dict[str, tuple[NDArray[np.int64], Floats]]  # by policy: frames, return
 
 
 def thin(curves: Curves, chunk: int, k: int) -> tuple[NDArray[np.int64], dict[str, Floats], Tests]:
-    """Merge 2^k points into one."""
-    bins = (curves.steps // chunk - 1) >> k
-    fewer = curves.merged(np.flatnonzero(np.diff(bins, prepend=-1)))
+    """The curves as the page shows them: 2^k points merged into one."""
+    fewer, points = fewer_points(curves, chunk, k)
     shown = ("probability", "share", "mastery", "progress", "returns")
     found = {name: getattr(fewer, name) for name in shown}
-    points = np.unique(bins, return_counts=True)[1]
     found["episodes"] = fewer.episodes / (chunk * points)[:, None, None]
     tests = {p: (e.frames, e.returns) for p, e in curves.evaluations.items() if len(e.frames)}
     return fewer.frames, found, tests
+
+
+def fewer_points(curves: Curves, chunk: int, k: int) -> tuple[Curves, NDArray[np.int64]]:
+    """Merge 2^k points into one; also, the number of points in each."""
+    bins = (curves.steps // chunk - 1) >> k
+    points = np.unique(bins, return_counts=True)[1]
+    return curves.merged(np.flatnonzero(np.diff(bins, prepend=-1))), points
 
 
 def to_json(document: Mapping[str, Any]) -> str:
