@@ -77,6 +77,7 @@ def train_command(
         list[str] | None,
         typer.Option(
             "--set",
+            metavar="NAME=VALUE",
             help="Change a setting of the agent, e.g. [bold]memory=none[/bold]. Several values "
             "train runs with each: [bold]learning_rate=1e-3,5e-4[/bold]. Repeatable. "
             "[bold]--set list[/bold] prints all settings.",
@@ -85,9 +86,10 @@ def train_command(
     variant: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME=VALUE,…",
             help="Train runs with these settings changed together, e.g. "
             "[bold]novelty=0,entropy=0.01[/bold]. Repeat to compare variants; an empty one "
-            "([bold]--variant ''[/bold]) changes nothing."
+            "([bold]--variant ''[/bold]) changes nothing.",
         ),
     ] = None,
     out: Annotated[

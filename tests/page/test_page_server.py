@@ -468,7 +468,7 @@ def test_a_report_of_nothing_is_one_line(tmp_path):
 def test_a_report_leaves_no_half_written_file(folder, tmp_path):
     process = start("report", folder / "runs", "-o", tmp_path / "page.html")
     out, _ = process.communicate(timeout=60)
-    assert out == f"Report: {tmp_path / 'page.html'}\n"
+    assert out == f"Report: file://{tmp_path / 'page.html'}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     text = (tmp_path / "page.html").read_text()
     assert "unsafe" not in re.search(r'Content-Security-Policy" content="(.*?)"', text)[1]
