@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 import mastery
 from mastery.curriculum import Curriculum
-from mastery.drawing.axes import PALETTE, PROGRAM_COLOURS, task_colours
+from mastery.drawing.axes import task_colours
+from mastery.drawing.colours import PALETTE, PROGRAM_COLOURS, program_styles
 from mastery.drawing.pictures import places
 from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
@@ -64,11 +65,13 @@ Runs = tuple[tuple[str, str, int], ...]  # label, program and seed of each run
 
 def index(entries: Sequence[Entry], problems: Sequence[Problem], live: bool) -> dict[str, Any]:
     """The list of jobs, without their curves, and of problems."""
+    labels = [program["label"] for entry in entries for program in entry["programs"]]
     return {
         "mastery": mastery.__version__,
         "live": live,
         "jobs": list(entries),
         "problems": [vars(problem) for problem in problems],
+        "styles": program_styles(labels),  # colour and dash by label, the same in all jobs
         "colours": PROGRAM_COLOURS,
         "palette": PALETTE,
     }
@@ -290,6 +293,7 @@ def fixed_entry(
     """
     labels = list(dict.fromkeys(label for label, _, _ in runs))
     program_of = {label: program for label, program, _ in runs}
+    styles = program_styles(labels)
     return {
         "curriculum": {
             "name": whole["name"],
@@ -302,7 +306,14 @@ def fixed_entry(
             "places": places(curriculum),
             "colours": task_colours(len(curriculum)),
         },
-        "programs": [{"label": label, **_program(program_of[label])} for label in labels],
+        "programs": [
+            {
+                "label": label,
+                **dict(zip(("colour", "dash"), styles[label], strict=True)),
+                **_program(program_of[label]),
+            }
+            for label in labels
+        ],
         "runs": [[labels.index(label), seed] for label, _, seed in runs],
     }
 
