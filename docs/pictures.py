@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from mastery import Curriculum, Teacher
 from mastery.drawing.axes import STYLE, label, stroke, svg
+from mastery.drawing.colours import Style, numbered_styles, program_styles
 from mastery.drawing.pictures import curriculum_svg, curves_svg
 from mastery.minigrid import TASKS, generate, start, to_package
 from mastery.minigrid.play import pictures, play, write_gif
@@ -68,19 +69,21 @@ def draw_agent() -> None:
             )
             for job, title in THREE.items()
         ]  # fmt: skip
-        (FOLDER / "agent-programs.svg").write_text(side_by_side(pictures, list(programs)))
+        picture = side_by_side(pictures, program_styles(programs))
+        (FOLDER / "agent-programs.svg").write_text(picture)
         for name, variants in FINDINGS.items():
+            styles = numbered_styles(variants.values())
             pictures = [
                 curves_svg(
                     {
                         shown: (data[f"a-{job}/frames"] / 1e6, trained(data, f"a-{job}", variant))
                         for variant, shown in variants.items()
                     },
-                    "M frames", "mean return over the tasks", title=title,
+                    "M frames", "mean return over the tasks", title=title, styles=styles,
                 )
                 for job, title in THREE.items()
             ]  # fmt: skip
-            picture = side_by_side(pictures, list(variants.values()))
+            picture = side_by_side(pictures, styles)
             (FOLDER / f"agent-{name}.svg").write_text(picture)
 
 
@@ -120,22 +123,23 @@ def draw_stable_baselines3() -> None:
         )
         for task in tasks
     ]  # fmt: skip
-    picture = side_by_side(pictures, programs, "return in evaluations, by thousand steps of a run")
+    styles = program_styles(programs)
+    picture = side_by_side(pictures, styles, "return in evaluations, by thousand steps of a run")
     (FOLDER / "sb3.svg").write_text(picture)
 
 
 def side_by_side(
     pictures: list[str],
-    names: list[str],
+    styles: dict[str, Style],
     caption: str = "mean return over the tasks, by frames of a run (M)",
 ) -> str:
     """Small pictures in a row, over a list of what their lines are."""
     wide, high = 330, 196
     placed = [p.replace("<svg ", f'<svg x="{i * wide}" y="0" ', 1) for i, p in enumerate(pictures)]
     legend, x = [], 44.0
-    for i, name in enumerate(names):
+    for name, style in styles.items():
         legend.append(
-            f'<line x1="{x}" x2="{x + 22}" y1="{high + 16}" y2="{high + 16}" {stroke(i)} '
+            f'<line x1="{x}" x2="{x + 22}" y1="{high + 16}" y2="{high + 16}" {stroke(style)} '
             'stroke-width="3"/>' + label(x + 30, high + 20, name, "start")
         )
         x += 58 + 7.2 * len(name)

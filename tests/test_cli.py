@@ -11,12 +11,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from made_jobs import make_job, write_job
 
 from mastery import Curriculum, MasteryError, Teacher
-from mastery.cli import split_programs
+from mastery.cli import app, split_programs
 from mastery.cli.arguments import check_folder, check_place, read_count
 from mastery.programs.named import PROGRAMS
-from mastery.programs.recipe import SETTINGS
+from mastery.programs.recipe import SETTINGS, Recipe
 
 
 def run(*arguments, rc=0, **options):
@@ -38,6 +39,13 @@ def test_help_teaches():
         assert command in text
         assert "Usage" in run(command, "--help")
     assert "key-corridor" in run("simulate", "--help")
+
+
+@pytest.mark.parametrize("command", [None, *(c.name for c in app.registered_commands)])
+def test_flags_in_the_help_have_no_type(command):
+    text = run(*filter(None, [command]), "--help")
+    assert "--help" in text
+    assert "bool" not in text.lower()
 
 
 def test_show_draws_text_and_svg(tmp_path):
@@ -64,6 +72,50 @@ def test_programs_lists_everything():
     for name in [*PROGRAMS, *SETTINGS]:
         assert name in text
     assert "δ" in run("programs", "mr:delta=0.7")
+
+
+def in_terminal(width, *arguments, lines=60, **options):
+    """What a command prints to a terminal of this width, and its exit code."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mastery", *map(str, arguments)],
+        stdout=theirs, stderr=theirs,
+        env={**os.environ, "TERM": "dumb", "COLUMNS": str(width), "LINES": str(lines)},
+        **options,
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # how the other end of a terminal says that it is over
+        while part := os.read(ours, 65536):
+            seen += part
+    os.close(ours)
+    assert process.wait(timeout=120) == 0, seen.decode()
+    return seen.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_programs_cuts_and_breaks_no_name_or_value(width):
+    text = in_terminal(width, "programs")
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    words = set(text.split())
+    for name, entry in PROGRAMS.items():
+        assert {name, entry.attention} <= words | {word.strip(",") for word in words}
+        assert {f"{k}={v:g}" for k, v in Recipe.parse(name).settings.items() if v} <= words
+    assert set(SETTINGS) <= words
+
+
+def test_runs_cuts_and_breaks_no_name_or_value(tmp_path):
+    write_job(tmp_path / f"a-job-with-{'a-long-' * 12}name", make_job(seeds=1, points=2), points=2)
+    write_job(tmp_path / "[b] job", make_job(programs=["mr:delta=0.8,window=20", "gprop-linreg"]))
+    names = sorted(str(path) for path in tmp_path.iterdir())
+    values = ("mr:window=20,delta=0.8", "gprop-linreg", "384 of 384", "32 of 32", "finished")
+    for text in (in_terminal(80, "runs", tmp_path), in_terminal(400, "runs", tmp_path)):
+        assert all(name in text.replace("\n", "") for name in names)
+        assert all(value in text for value in values)
+    piped = run("runs", tmp_path, env={**os.environ, "COLUMNS": "20"}).splitlines()
+    assert len(piped) == 3  # a line each, whatever its length
+    assert all(any(name in line for line in piped) for name in names)
 
 
 def test_simulate_prints_a_table_and_writes_a_page(tmp_path):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 import mastery
 from mastery.cli.arguments import split_programs
@@ -18,7 +19,28 @@ from mastery.cli.train import train_command
 
 __all__ = ["app", "split_programs"]
 
+
+class _PlainFlags:
+    """Shows flags in the help without a type: `--open`, not `--open <bool>`."""
+
+    def get_params(self, context: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(context)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        return parameters
+
+
+class _Command(_PlainFlags, TyperCommand):
+    pass
+
+
+class _Group(_PlainFlags, TyperGroup):
+    pass
+
+
 app = typer.Typer(
+    cls=_Group,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -45,13 +67,13 @@ def main(
     pass
 
 
-app.command("train")(train_command)
-app.command("watch")(watch_command)
-app.command("report")(report_command)
-app.command("runs")(runs_command)
-app.command("export")(export_command)
-app.command("paper")(paper_command)
-app.command("play")(play_command)
-app.command("simulate")(simulate_command)
-app.command("show")(show)
-app.command("programs")(programs)
+app.command("train", cls=_Command)(train_command)
+app.command("watch", cls=_Command)(watch_command)
+app.command("report", cls=_Command)(report_command)
+app.command("runs", cls=_Command)(runs_command)
+app.command("export", cls=_Command)(export_command)
+app.command("paper", cls=_Command)(paper_command)
+app.command("play", cls=_Command)(play_command)
+app.command("simulate", cls=_Command)(simulate_command)
+app.command("show", cls=_Command)(show)
+app.command("programs", cls=_Command)(programs)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import tempfile
+import textwrap
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -13,12 +15,15 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from mastery.curriculum import shipped
 from mastery.errors import MasteryError, check_distinct
 from mastery.programs.own import read_program
 
 console = Console()
+if not console.is_terminal:
+    console.width = 10_000  # nothing is wrapped or cut in a file or a pipe
 MOST = 2**63 - 1  # what run.db can count
 
 CurriculumArgument = Annotated[
@@ -75,6 +80,25 @@ def check_folder(path: Path) -> None:
         raise MasteryError(
             f"cannot write to {path}: {error.strerror}; choose another place"
         ) from None
+
+
+def quoted(path: Path) -> str:
+    """A path to be copied into a shell: from here if that is shorter."""
+    both = str(path.absolute()), os.path.relpath(path)
+    return shlex.quote(min(both, key=len))
+
+
+def print_indented(name: str, *lines: str, column: int = 20) -> None:
+    """Print a name and, beside it, lines that wrap at words in a terminal, and never elsewhere."""
+    wide = max(console.width - column - 2, 20)
+    rows = [
+        row
+        for line in lines
+        for row in textwrap.wrap(line, wide, break_long_words=False, break_on_hyphens=False)
+    ]
+    for i, row in enumerate(rows or [""]):
+        start = f"[bold]{escape(name.ljust(column))}[/bold]" if not i else " " * column
+        console.print(f"  {start}{escape(row)}", highlight=False, soft_wrap=True)
 
 
 def read_programs(text: str) -> list[str]:

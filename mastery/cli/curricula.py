@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from mastery.checkpoint import replace_file
-from mastery.cli.arguments import CurriculumArgument, check_place, console
+from mastery.cli.arguments import CurriculumArgument, check_place, console, print_indented
 from mastery.curriculum import Curriculum
 from mastery.drawing.pictures import curriculum_svg, curriculum_text
 from mastery.programs.named import PROGRAMS
@@ -68,27 +66,22 @@ def programs(
         typer.echo(f"{recipe}: {PROGRAMS[recipe.name].what}\n")
         for kind in PARTS:
             choice = getattr(recipe, kind)
-            typer.echo(f"  {kind:<13} {choice:<18} {PARTS[kind][choice].what}")
+            print_indented(kind, f"{choice}: {PARTS[kind][choice].what}", column=14)
         typer.echo()
         for key, value in recipe.settings.items():
-            typer.echo(f"  {key:<13} {value:<18g} {SETTINGS[key].what}")
+            print_indented(f"{key}={value:g}", SETTINGS[key].what)
         return
-    table = Table(
-        "program", "progress", "attention", "distribution", "settings", "description", box=None
-    )
+    typer.echo("Each program: progress → attention → distribution, and its settings\n")
     for program, entry in PROGRAMS.items():
         settings = Recipe.parse(program).settings
         off = ("by_cost", "reprobe")  # most programs have these at 0
-        text = " ".join(f"{k}={v:g}" for k, v in settings.items() if v or k not in off)
-        table.add_row(
-            f"[bold]{program}",
-            entry.progress,
-            entry.attention,
-            entry.distribution,
-            text,
+        print_indented(
+            program,
             entry.what,
+            f"{entry.progress} → {entry.attention} → {entry.distribution}"
+            + f", gate {entry.gate}" * (entry.gate != "none"),
+            " ".join(f"{k}={v:g}" for k, v in settings.items() if v or k not in off),
         )
-    console.print(table)
     console.print(
         "\nEvery program also takes a gate (below), [bold]by_cost=1[/bold] and "
         "[bold]reprobe=0.05[/bold].",
@@ -97,7 +90,7 @@ def programs(
     for kind, choices in PARTS.items():
         console.print(f"\n[bold]{kind}=[/bold]")
         for choice, part in choices.items():
-            console.print(f"  {choice:<18} {escape(part.what)}", highlight=False)
+            print_indented(choice, part.what)
     console.print("\n[bold]settings[/bold]")
     for key, setting in SETTINGS.items():
-        console.print(f"  {key:<18} {escape(setting.what)}", highlight=False)
+        print_indented(key, setting.what)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
-from mastery.cli.arguments import check_folder, check_place, console
+from mastery.cli.arguments import check_folder, check_place, console, print_indented
 from mastery.cli.live import short
 from mastery.errors import MasteryError
 
@@ -34,31 +36,63 @@ def runs_command(
     if not jobs:
         typer.echo(f"no training jobs in {folder}")
         return
+    table = _table(jobs)
+    if (
+        Measurement.get(console, console.options.update(width=10_000), table).maximum
+        <= console.width
+    ):
+        console.print(table)
+        return
+    for job in jobs:  # a table would cut names and values here
+        console.print(f"[bold]{escape(str(job.path))}", soft_wrap=True, highlight=False)
+        print_indented("", *_lines(job), column=0)
+
+
+def _table(jobs: Sequence[Summary]) -> Table:
     table = Table(box=None, header_style="dim")
-    table.add_column("directory", overflow="fold")
-    for name in ("curriculum", "programs"):
-        table.add_column(name)
+    for name in ("directory", "curriculum", "programs"):
+        table.add_column(name, no_wrap=True)
     for name in ("seeds", "frames or examples per run", "returns"):
-        table.add_column(name, justify="right")
-    table.add_column("state")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
     for job in jobs:
         table.add_row(
             escape(str(job.path)),
             escape(job.curriculum),
             escape(", ".join(job.programs)),
-            str(job.seeds),
-            _progress(job),
-            "" if job.worst is None else f"{job.worst:.2f} … {job.best:.2f}",
-            escape(job.state.partition(":")[0] if job.curriculum else job.state),
+            str(job.seeds) if job.curriculum else "",
+            _trained(job),
+            _returns(job),
+            escape(_state(job)),
         )
-    console.print(table)
+    return table
 
 
-def _progress(job: Summary) -> str:
+def _lines(job: Summary) -> list[str]:
+    """The same as a row of the table, as text."""
+    if not job.curriculum:
+        return [_state(job)]
+    seeds = "1 seed" if job.seeds == 1 else f"{job.seeds} seeds"
+    returns = f"returns {_returns(job)}" if _returns(job) else ""
+    return [
+        f"{job.curriculum}: {', '.join(job.programs)}; {seeds}",
+        ", ".join(filter(None, [f"{_trained(job)} per run", returns, _state(job)])),
+    ]
+
+
+def _trained(job: Summary) -> str:
     """How far a job is; nothing if it cannot be read."""
     if job.total:
         return f"{short(job.frames)} of {short(job.total)}"
     return short(job.frames) if job.curriculum else ""
+
+
+def _returns(job: Summary) -> str:
+    return "" if job.worst is None else f"{job.worst:.2f} … {job.best:.2f}"
+
+
+def _state(job: Summary) -> str:
+    return job.state.partition(":")[0] if job.curriculum else job.state
 
 
 def export_command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from mastery.drawing.pictures import bar
 from mastery.rundir.metrics import SCORES
 
 if TYPE_CHECKING:
+    from mastery.training.train import Means
     from mastery.training.train import Progress as State
 
 SHOWN = 24  # maximum number of tasks shown
@@ -39,7 +40,7 @@ def progress_view(
     with Live(waiting, console=console, refresh_per_second=8) as live:
         done = Progress(
             TextColumn("[bold]{task.fields[frames]}"),
-            BarColumn(40),
+            BarColumn(_between(10, console.width - 48, 40)),
             TaskProgressColumn(),
             TextColumn("{task.fields[speed]}"),
             TextColumn("[dim]{task.fields[left]}"),
@@ -56,7 +57,7 @@ def progress_view(
                 speed=f"{state.speed:,.0f} {unit}/s",
                 left=clock.left(state),
             )
-            live.update(Group(done, _table(tasks, state, SCORES[unit])))
+            live.update(Group(done, *_tables(console, tasks, state, SCORES[unit])))
 
         yield show
 
@@ -75,7 +76,7 @@ def several_view(console: Console) -> Iterator[Callable[[str, str, State], None]
         return
     done = Progress(
         TextColumn("{task.description}"),
-        BarColumn(30),
+        BarColumn(_between(10, console.width - 72, 30)),
         TaskProgressColumn(),
         TextColumn("{task.fields[speed]}"),
         TextColumn("[dim]{task.fields[left]}"),
@@ -99,23 +100,51 @@ def several_view(console: Console) -> Iterator[Callable[[str, str, State], None]
         yield show
 
 
-def _table(tasks: Sequence[str], state: State, good: str) -> Table:
+def _tables(
+    console: Console, tasks: Sequence[str], state: State, good: str
+) -> Iterator[Table | str]:
+    """A table a program, or one with the mean over all where that is too much for the screen."""
+    room = min(SHOWN, console.height - 5)
+    each = state.programs if len(state.programs) * (len(tasks) + 2) <= room + 2 else {}
+    wide = _between(8, console.width - max(map(len, tasks)) - 38, 24)
+    if title := _averaged(state.programs, by_program=bool(each)):
+        yield f"[dim]{title}[/dim]"
+    for label, means in each.items():
+        if len(each) > 1:
+            yield f"[bold]{escape(label)}[/bold]"
+        yield _table(tasks, means, good, len(tasks), wide)
+    if not each:
+        yield _table(tasks, state, good, room, wide)
+
+
+def _averaged(programs: Mapping[str, Means], by_program: bool) -> str:
+    """What the numbers average over; nothing if they are of one run."""
+    parts = []
+    if not by_program and len(programs) > 1:
+        parts.append(f"{len(programs)} programs")  # or settings of a program
+    runs = next(iter(programs.values())).runs
+    if runs > 1:
+        parts.append(f"{runs} seeds")
+    return f"mean over {' × '.join(parts)}" if parts else ""
+
+
+def _table(tasks: Sequence[str], means: Means | State, good: str, most: int, wide: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("task")
-    table.add_column("mastery")
+    table.add_column("task", overflow="fold")
+    table.add_column("mastery", min_width=wide)
     for name in ("", good, "share of training"):
-        table.add_column(name, justify="right")
-    for i, name in enumerate(tasks[:SHOWN]):
-        m = float(state.mastery[i])
+        table.add_column(name, justify="right", no_wrap=True)
+    for i, name in enumerate(tasks[:most]):
+        m = float(means.mastery[i])
         table.add_row(
             escape(name),
-            f"[green]{bar(m, 24)}[/green]",
+            f"[green]{bar(m, wide)}[/green]",
             f"{m:4.0%}",
-            _number(state.returns[i]),
-            f"{state.share[i]:.0%}",
+            _number(means.returns[i]),
+            f"{means.share[i]:.0%}",
         )
-    if len(tasks) > SHOWN:
-        table.add_row(f"… and {len(tasks) - SHOWN} more", "", f"{state.mastery.mean():4.0%}")
+    if len(tasks) > most:
+        table.add_row(f"… and {len(tasks) - most} more", "", f"{means.mastery.mean():4.0%}")
     return table
 
 
@@ -132,15 +161,26 @@ class _Lines:
         if time.monotonic() - self.last < LINES_EVERY and state.update < state.updates:
             return
         self.last = time.monotonic()
-        each = "  ".join(
-            f"{name} {_number(r)}"
-            for name, r in zip(self.tasks[:SHOWN], state.returns.tolist(), strict=False)
-        )
         done = f"{short(state.frames)} {self.unit} ({state.update / state.updates:.0%})"
         speed = f"{state.speed:,.0f} {self.unit}/s"
         left = f", {left}" if left else ""
-        scores = f" | {SCORES[self.unit]}: {each}" if each else ""
-        typer.echo(f"{self.name}{done}, {speed}{left}{scores}")
+        typer.echo(f"{self.name}{done}, {speed}{left}{self._scores(state)}")
+
+    def _scores(self, state: State) -> str:
+        """The scores of each program if there are few, else the means over all."""
+        if not self.tasks:
+            return ""
+
+        def each(means: Means | State) -> str:
+            known = zip(self.tasks[:SHOWN], means.returns.tolist(), strict=False)
+            return "  ".join(f"{name} {_number(r)}" for name, r in known)
+
+        several = 1 < len(state.programs) <= 4 and len(state.programs) * len(self.tasks) <= SHOWN
+        averaged = _averaged(state.programs, by_program=several)
+        head = f" | {SCORES[self.unit]}" + (f", {averaged}" if averaged else "")
+        if not several:
+            return f"{head}: {each(state)}"
+        return head + "".join(f" | {label}: {each(of)}" for label, of in state.programs.items())
 
 
 class _Clock:
@@ -163,6 +203,10 @@ class _Clock:
             else f"{rest // 60}:{rest % 60:02d}"
         )
         return f"{text} left"
+
+
+def _between(low: int, x: int, high: int) -> int:
+    return min(max(low, x), high)
 
 
 def _number(value: float) -> str:

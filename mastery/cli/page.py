@@ -75,7 +75,7 @@ def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -
     assemble.write(path, f"Training {title}", entries, curves, problems, made)
     for problem in problems:
         typer.echo(f"note: {problem}", err=True)
-    typer.echo(f"Report: {path.resolve()}")
+    typer.echo(f"Report: {path.resolve().as_uri()}")
 
 
 def _make_clips(entries: Sequence[Entry], places: Sequence[Place]) -> Clips:
@@ -111,7 +111,8 @@ def watch_command(
     host: Annotated[
         str,
         typer.Option(
-            help="The address to serve on; one that is not local is open to other machines."
+            help="The address to serve on. One that is not local is open to other machines; the "
+            "page then asks for a token, which is in the printed address."
         ),
     ] = "127.0.0.1",
     port: Annotated[
@@ -123,25 +124,37 @@ def watch_command(
             show_default="8765, or the next free one",
         ),
     ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="MASTERY_TOKEN",
+            help="The token to ask for. The environment variable keeps it out of the process list.",
+            show_default="random if other machines can reach the page, else none",
+        ),
+    ] = None,
     show: Show = False,
 ) -> None:
     """Serve a live page about training jobs until Ctrl-C.
 
     [dim]mastery watch runs[/dim]
     [dim]mastery watch runs/key-corridor-mr --open[/dim]
+    [dim]mastery watch runs --host 0.0.0.0[/dim]
     """
     from mastery.page.places import check_folders
     from mastery.page.server import open_server
 
     check_folders(directories)
-    with open_server(directories, host, port) as server, contextlib.suppress(KeyboardInterrupt):
+    with (
+        open_server(directories, host, port, token) as server,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
         if server.open:
             typer.echo(
-                f"note: {host} is open to other machines, and the page has no password; "
-                "omit --host to serve only this machine",
+                f"note: {host} is open to other machines. The page asks for the token in the "
+                "address; the connection is not encrypted",
                 err=True,
             )
-        typer.echo(f"Page: {server.url}    (Ctrl-C stops the server)")
+        typer.echo(f"Page: {server.address}    (Ctrl-C stops the server)")
         if show:
-            webbrowser.open(server.url)
+            webbrowser.open(server.address)
         server.serve_forever()

@@ -126,7 +126,7 @@ def simulate_command(
     if outcomes and out:
         command = shlex.join(["mastery", *sys.argv[1:]])
         replace_file(out, [simulation_page(loaded, outcomes, model, command).encode()])
-        typer.echo(f"\nReport: {out.resolve()}")
+        typer.echo(f"\nReport: {out.resolve().as_uri()}")
     if interrupted:
         typer.echo(f"stopped: {len(outcomes)} of {len(recipes)} programs finished", err=True)
         raise typer.Exit(130)

@@ -20,6 +20,7 @@ from mastery.cli.arguments import (
     check_folder,
     check_place,
     console,
+    quoted,
     read_count,
     split_programs,
     split_settings,
@@ -76,6 +77,7 @@ def train_command(
         list[str] | None,
         typer.Option(
             "--set",
+            metavar="NAME=VALUE",
             help="Change a setting of the agent, e.g. [bold]memory=none[/bold]. Several values "
             "train runs with each: [bold]learning_rate=1e-3,5e-4[/bold]. Repeatable. "
             "[bold]--set list[/bold] prints all settings.",
@@ -84,9 +86,10 @@ def train_command(
     variant: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME=VALUE,…",
             help="Train runs with these settings changed together, e.g. "
             "[bold]novelty=0,entropy=0.01[/bold]. Repeat to compare variants; an empty one "
-            "([bold]--variant ''[/bold]) changes nothing."
+            "([bold]--variant ''[/bold]) changes nothing.",
         ),
     ] = None,
     out: Annotated[
@@ -185,6 +188,7 @@ def train_command(
         more = None if frames is None else read_count(frames)
         job = job_to_resume(resume, more)
         prepare(job.devices)
+        _say_directory(resume)
         with job_progress(job) as show:
             outcome = resume_job(resume, replace(options, report=show), frames=more)
     else:
@@ -213,6 +217,7 @@ def train_command(
         check_folder(directory)
         check_new(directory)
         prepare(job.devices)
+        _say_directory(directory)
         with job_progress(job) as show:
             outcome = train(job, directory, replace(options, report=show))
     _say_end(outcome, job, report, clips)
@@ -346,8 +351,15 @@ def job_progress(job: Job) -> Iterator[Any]:
         yield show
 
 
+def _say_directory(directory: Path) -> None:
+    """Print the run directory on a line of its own, to be copied."""
+    typer.echo(f"Run directory:\n  {quoted(directory)}")
+
+
 def _say_end(outcome: Trained, job: Job, report: Path | None, clips: bool) -> None:
-    where = shlex.quote(str(outcome.directory))
+    from mastery.cli.summary import print_summary
+
+    where = quoted(outcome.directory)
     if outcome.ended:
         typer.echo(f"Done: {outcome.ended}.")
     else:
@@ -357,6 +369,9 @@ def _say_end(outcome: Trained, job: Job, report: Path | None, clips: bool) -> No
             f"{job.settings.unit} per run; progress is saved. Resume with\n"
             f"  mastery train --resume {where}"
         )
+    print_summary(console, outcome.directory)
+    typer.echo()
+    _say_directory(outcome.directory)
     if report is not None:
         from mastery.cli.page import write_report
 

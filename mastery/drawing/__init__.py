@@ -1,6 +1,7 @@
 """Draw pictures without a plotting library.
 
-axes       SVG in the page's light or dark colours, its axes, and the colour of each program
+colours    how each program looks, everywhere
+axes       SVG in the page's light or dark colours, and its axes
 pictures   a curriculum as text and SVG; learning curves as SVG and as one line of text
 static_page   an HTML page without scripts
 """

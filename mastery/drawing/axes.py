@@ -1,4 +1,4 @@
-"""What all pictures share: SVG in the page's light or dark colours, axes and colours."""
+"""What all pictures share: SVG in the page's light or dark colours, and axes."""
 
 from __future__ import annotations
 
@@ -10,26 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Okabe and Ito's palette, which colour-blind people can tell apart
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999999", "#B8A900")
-PROGRAM_COLOURS = {  # the same wherever programs are compared
-    "mr": "#0072B2",
-    "gprop-linreg": "#D55E00",
-    "gamax-linreg": "#E69F00",
-    "gamax-window": "#CC79A7",
-    "uniform": "#000000",
-    "target": "#999999",
-    "sequential": "#009E73",
-}
+from mastery.drawing.colours import Style
+
 # from the first task of a curriculum to the last: viridis without its darkest part
 _RAMP = np.array([(65, 68, 135), (42, 120, 142), (34, 168, 132), (122, 209, 81), (253, 231, 37)])
-DASHES = ("", "5 3", "2 2", "9 3 2 3")  # for lines that share a colour
+_DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "9 3 2 3"}
 
 STYLE = """<style>
 .ink{fill:#1d2327}.soft{fill:#5c666d}.line{stroke:#8a949b;fill:none}.grid{stroke:#dfe3e6}
 text{font-family:ui-sans-serif,system-ui,'Segoe UI',Helvetica,Arial,sans-serif}
 @media (prefers-color-scheme:dark){.ink{fill:#e8eaec}.soft{fill:#a9b2b8}.line{stroke:#7d878e}
-.grid{stroke:#3a4147}}
+.grid{stroke:#3a4147}[stroke="#000000"]{stroke:#e8eaec}[fill="#000000"]{fill:#e8eaec}}
 </style>"""
 
 
@@ -102,10 +93,11 @@ def heading(text: str) -> str:
     return f'<text class="ink" x="2" y="14" font-size="14" font-weight="600">{escape(text)}</text>'
 
 
-def stroke(i: int) -> str:
-    """The SVG stroke attributes of the i-th line."""
-    dash = DASHES[i // len(PALETTE) % len(DASHES)]
-    return f'stroke="{PALETTE[i % len(PALETTE)]}"' + f' stroke-dasharray="{dash}"' * bool(dash)
+def stroke(style: Style) -> str:
+    """The SVG stroke attributes of a line."""
+    colour, dash = style
+    array = _DASHES[dash]
+    return f'stroke="{colour}"' + f' stroke-dasharray="{array}"' * bool(array)
 
 
 def round_ticks(end: float, most: int = 8) -> NDArray[np.float64]:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
-from mastery.drawing.axes import PALETTE, STYLE, Plot, heading, quartiles, stroke, svg, unbroken
+from mastery.drawing.axes import STYLE, Plot, heading, quartiles, stroke, svg, unbroken
+from mastery.drawing.colours import Style, program_styles
 from mastery.errors import MasteryError
 
 _NOTHING, _MASTERED = (240, 238, 232), (8, 104, 82)  # the colours of mastery 0 and 1
@@ -118,6 +119,7 @@ def curves_svg(
     y_label: str,
     y_ticks: Sequence[float] = Plot.y_ticks,
     title: str = "",
+    styles: Mapping[str, Style] | None = None,
 ) -> str:
     """Draw one curve per name as SVG: the median over repeats, and a band between the quartiles.
 
@@ -127,16 +129,19 @@ def curves_svg(
         y_label: The label of the y-axis.
         y_ticks: The ticks of the y-axis; the first and last are its ends.
         title: If given, draw a small picture with this title, without axis labels and legend.
+        styles: How each curve is drawn; by default, as the programs with these names.
     """
+    styles = styles or program_styles(curves)
     x_end = max(float(x[-1]) for x, _ in curves.values()) or 1.0
-    plot = Plot(x_end, y_ticks)
+    right = max(Plot.right, 54 + 8 * max(map(len, curves)))  # for the names
+    plot = Plot(x_end, y_ticks, wide=Plot.wide - Plot.right + right, right=right)
     if title:
         plot = Plot(x_end, y_ticks, wide=320, high=196, left=44, right=14, top=34, bottom=26)
     parts = [STYLE, heading(title) if title else "", plot.x_axis("" if title else x_label)]
     parts.append(plot.y_axis("" if title else y_label))
     for i, (name, (x, values)) in enumerate(curves.items()):
         low, median, up = quartiles(values)
-        colour = PALETTE[i % len(PALETTE)]
+        colour, line_style = styles[name][0], stroke(styles[name])
         for part in unbroken(median):
             there_and_back = np.concatenate([x[part], x[part][::-1]])
             if values.shape[1] > 1:
@@ -145,7 +150,7 @@ def curves_svg(
             line = plot.points(x[part], median[part])
             if " " in line:
                 parts.append(
-                    f'<polyline points="{line}" fill="none" {stroke(i)} '
+                    f'<polyline points="{line}" fill="none" {line_style} '
                     f'stroke-width="{1.8 if title else 2.4}" stroke-linejoin="round"/>'
                 )
             else:  # a line of one point is invisible
@@ -154,7 +159,7 @@ def curves_svg(
         if not title:
             at, y = plot.wide - plot.right + 16, plot.top + 16 + i * 21
             parts.append(
-                f'<line x1="{at}" x2="{at + 24}" y1="{y - 4}" y2="{y - 4}" {stroke(i)} '
+                f'<line x1="{at}" x2="{at + 24}" y1="{y - 4}" y2="{y - 4}" {line_style} '
                 'stroke-width="3"/>'
                 f'<text class="ink" x="{at + 32}" y="{y}" font-size="13">{escape(name)}</text>'
             )

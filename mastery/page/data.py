@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 import mastery
 from mastery.curriculum import Curriculum
-from mastery.drawing.axes import PALETTE, PROGRAM_COLOURS, task_colours
+from mastery.drawing.axes import task_colours
+from mastery.drawing.colours import PALETTE, program_styles
 from mastery.drawing.pictures import places
 from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
@@ -69,12 +70,13 @@ Runs = tuple[tuple[str, str, int], ...]  # label, program and seed of each run
 
 def index(entries: Sequence[Entry], problems: Sequence[Problem], live: bool) -> dict[str, Any]:
     """The list of jobs, without their curves, and of problems."""
+    labels = [program["label"] for entry in entries for program in entry["programs"]]
     return {
         "mastery": mastery.__version__,
         "live": live,
         "jobs": list(entries),
         "problems": [vars(problem) for problem in problems],
-        "colours": PROGRAM_COLOURS,
+        "styles": program_styles(labels),  # colour and dash by label, the same in all jobs
         "palette": PALETTE,
     }
 
@@ -259,15 +261,20 @@ def _times(curves: Curves, chunk: int, k: int) -> dict[str, Any]:
 
 
 def thin(curves: Curves, chunk: int, k: int) -> tuple[NDArray[np.int64], dict[str, Floats], Tests]:
-    """Merge 2^k points into one."""
-    bins = (curves.steps // chunk - 1) >> k
-    fewer = curves.merged(np.flatnonzero(np.diff(bins, prepend=-1)))
+    """The curves as the page shows them: 2^k points merged into one."""
+    fewer, points = fewer_points(curves, chunk, k)
     shown = ("probability", "share", "mastery", "progress", "returns")
     found = {name: getattr(fewer, name) for name in shown}
-    points = np.unique(bins, return_counts=True)[1]
     found["episodes"] = fewer.episodes / (chunk * points)[:, None, None]
     tests = {p: (e.frames, e.returns) for p, e in curves.evaluations.items() if len(e.frames)}
     return fewer.frames, found, tests
+
+
+def fewer_points(curves: Curves, chunk: int, k: int) -> tuple[Curves, NDArray[np.int64]]:
+    """Merge 2^k points into one; also, the number of points in each."""
+    bins = (curves.steps // chunk - 1) >> k
+    points = np.unique(bins, return_counts=True)[1]
+    return curves.merged(np.flatnonzero(np.diff(bins, prepend=-1))), points
 
 
 NO_PROGRESS = (

@@ -2,7 +2,8 @@
 
 It serves the page's static files from memory, and the data of the given run directories by key. It
 never uses any part of a request as a path. It refuses requests with a foreign host name, so that a
-page elsewhere whose name resolves to this machine (DNS rebinding) learns nothing.
+page elsewhere whose name resolves to this machine (DNS rebinding) learns nothing. If other machines
+can reach it, it asks for a token.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs
 
 from mastery.errors import MasteryError
 from mastery.page import data
+from mastery.page.access import REFUSED, Token
 from mastery.page.clips import Clip, Player, Wanted, moment_of
 from mastery.page.files import parts, static
 from mastery.page.places import Place, Problem, find_places
@@ -89,7 +92,9 @@ class Watched:
         place = self._place(key)
         if place is None:
             return None
-        asked = {name: int(v[0]) for name, v in parse_qs(query).items() if v[0].isdecimal()}
+        given = {name: values[0] for name, values in parse_qs(query).items()}
+        # a longer number fits no job, and int() refuses one of thousands of digits
+        asked = {name: int(v) for name, v in given.items() if re.fullmatch("[0-9]{1,15}", v)}
         try:
             return data.job_curves(
                 place,
@@ -134,11 +139,29 @@ class Watched:
 
 
 class Server(ThreadingHTTPServer):
-    """An HTTP server of the page for some folders. `open`: other machines can reach it."""
+    """An HTTP server of the page for some folders.
+
+    Args:
+        folders: Run directories, or folders of them.
+        host: The address to serve at.
+        port: The port; 0 takes a free one.
+        token: The token to ask for. If None, a server that other machines can reach asks for a
+            random one, and others ask for none.
+
+    Attributes:
+        open: Whether other machines can reach it.
+    """
 
     daemon_threads = True
+    request_queue_size = 128  # a full queue makes the next client wait a second
 
-    def __init__(self, folders: Sequence[Path], host: str = "127.0.0.1", port: int = PORT) -> None:
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        token: str | None = None,
+    ) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.watched = Watched(folders)
         self.files = {f"/{name}": static(name).encode() for name in ["page.html", *parts()]}
@@ -148,7 +171,13 @@ class Server(ThreadingHTTPServer):
         self.open = not is_loopback(host)  # reachable from other machines
         if self.open:
             self.names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+        self.token = Token(token) if self.open or token is not None else None
         super().__init__((host, port), Handler)
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser; with the token, so only for whoever started the server."""
+        return self.url + (self.token.query if self.token else "")
 
     @property
     def url(self) -> str:
@@ -172,6 +201,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # so that every answer has headers
     server_version, sys_version = "mastery", ""
     timeout = 60  # seconds, for a silent connection
     wbufsize = -1  # buffered: headers and body are sent together
@@ -181,7 +211,7 @@ class Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.FORBIDDEN, f"unknown host; open {self.server.url}")
         elif self._foreign():
             self._say(HTTPStatus.FORBIDDEN, "cross-site request refused")
-        else:
+        elif self._admitted():
             self._answer()
 
     do_HEAD = do_GET
@@ -189,8 +219,33 @@ class Handler(BaseHTTPRequestHandler):
     def _foreign(self) -> bool:
         """Whether the request comes from another site, except a link to the page itself."""
         own = self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
-        link = self.headers.get("Sec-Fetch-Dest") == "document" and self.path == "/"
-        return not own and not link
+        to_page = self.path.partition("?")[0] == "/"
+        return not own and not (to_page and self.headers.get("Sec-Fetch-Dest") == "document")
+
+    def _admitted(self) -> bool:
+        """Whether the request has the token, if one is needed. If not, or if the token is in the
+        address, this answers the request."""
+        token, port = self.server.token, int(self.server.server_address[1])
+        path, _, query = self.path.partition("?")
+        if token is None:
+            return True
+        given = token.in_query(query) if path == "/" else None
+        if given:
+            self._exchange(token.set_cookie(port))
+            return False
+        admitted = given is None and token.in_headers(self.headers, port)
+        if not admitted:
+            self._say(HTTPStatus.FORBIDDEN, REFUSED)
+        return admitted
+
+    def _exchange(self, cookie: str) -> None:
+        """Set the cookie, and lead to the address without the token."""
+        if self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+            extra = {"Set-Cookie": cookie, "Location": "./"}
+            self._say(HTTPStatus.SEE_OTHER, "the page is at /", **extra)
+        else:  # after a link on another site, browsers send strict cookies only to our own links
+            page = b'<!doctype html><meta http-equiv="refresh" content="0;url=./">'
+            self._send(page, "text/html; charset=utf-8", extra={"Set-Cookie": cookie})
 
     def _answer(self) -> None:
         path, _, query = self.path.partition("?")
@@ -217,11 +272,26 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._send(*_json(json.dumps(found, separators=(",", ":")).encode()))
 
-    def _say(self, status: HTTPStatus, text: str) -> None:
-        self._send(text.encode(), "text/plain; charset=utf-8", status=status)
+    def _say(self, status: HTTPStatus, text: str, **extra: str) -> None:
+        self._send(text.encode(), "text/plain; charset=utf-8", status=status, extra=extra)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the base class refuses, with the same headers as every other answer."""
+        self.close_connection = True  # where the next request begins is not known
+        if code == HTTPStatus.NOT_IMPLEMENTED:  # its answer to every method without a do_…
+            only = "this page can only be read; use GET or HEAD"
+            self._say(HTTPStatus.METHOD_NOT_ALLOWED, only, Allow="GET, HEAD", Connection="close")
+        else:
+            status = HTTPStatus(code)
+            self._say(status, status.phrase.lower(), Connection="close")
 
     def _send(
-        self, body: bytes, kind: str, tag: str = "", status: HTTPStatus = HTTPStatus.OK
+        self,
+        body: bytes,
+        kind: str,
+        tag: str = "",
+        status: HTTPStatus = HTTPStatus.OK,
+        extra: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         same = bool(tag) and self.headers.get("If-None-Match") == tag
         self.send_response(HTTPStatus.NOT_MODIFIED if same else status)
@@ -231,6 +301,7 @@ class Handler(BaseHTTPRequestHandler):
             ("Referrer-Policy", "no-referrer"),
             ("Cross-Origin-Resource-Policy", "same-origin"),
             ("Cache-Control", "no-cache" if tag else "no-store"),
+            *extra.items(),
         ):
             self.send_header(name, value)
         if tag:
@@ -250,20 +321,23 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def open_server(folders: Sequence[Path], host: str, port: int | None) -> Server:
+def open_server(
+    folders: Sequence[Path], host: str, port: int | None, token: str | None = None
+) -> Server:
     """Start a server at this port.
 
     Args:
         folders: Run directories, or folders of them.
         host: The address to serve at.
         port: The port; None takes the first free one of the 50 from 8765 on.
+        token: See `Server`.
 
     Raises:
-        MasteryError: The address or the port cannot be used.
+        MasteryError: The address or the port cannot be used, or the token is empty.
     """
     for tried in range(PORT, PORT + 50) if port is None else (port,):
         try:
-            return Server(folders, host, tried)
+            return Server(folders, host, tried, token)
         except OSError as error:
             reason = error.strerror or str(error)
     where = f"{host} port {port}" if port is not None else f"{host} from port {PORT} on"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.drawing.axes import PROGRAM_COLOURS
+from mastery.drawing.colours import PROGRAM_COLOURS
 from mastery.paper.curves import Found
 from mastery.paper.experiments import CONVERTERS, ESTIMATORS, PAPER_JOBS
 from mastery.programs.own import OwnRecipe, read_program

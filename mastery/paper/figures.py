@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from mastery.drawing.axes import PROGRAM_COLOURS, quartiles, task_colours
+from mastery.drawing.axes import quartiles, task_colours
+from mastery.drawing.colours import PROGRAM_COLOURS
 from mastery.paper.configurations import CENSORED, FAMILIES, Bar
 from mastery.paper.curves import PaperCurves
 from mastery.statistics import Estimate

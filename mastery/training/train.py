@@ -7,7 +7,7 @@ import shlex
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -32,8 +32,17 @@ from mastery.training.signals import interrupts
 CHECKPOINT_SECONDS = 30.0
 
 
+class Means(NamedTuple):
+    """Where the runs of a program stand; the arrays hold one mean over them per task."""
+
+    mastery: NDArray[np.float64]
+    returns: NDArray[np.float64]  # over the last chunks; NaN if no episode ended
+    share: NDArray[np.float64]  # of the last chunk's frames
+    runs: int
+
+
 class Progress(NamedTuple):
-    """Progress of a job. The arrays hold one mean over runs per task."""
+    """Progress of a job. The arrays hold one mean over all runs per task."""
 
     update: int
     updates: int
@@ -42,6 +51,7 @@ class Progress(NamedTuple):
     mastery: NDArray[np.float64]
     returns: NDArray[np.float64]  # over the last chunks; NaN if no episode ended
     share: NDArray[np.float64]  # of the last chunk's frames
+    programs: Mapping[str, Means]  # by label: the program, with the settings that are changed
 
 
 Report = Callable[[Progress], None]
@@ -352,19 +362,37 @@ def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 def _progress(job: Job, step: int, speed: float, metrics: Metrics, recent: Recent) -> Progress:
-    episodes, returns = _sums(recent)
-    with np.errstate(invalid="ignore"):
-        mean = returns.sum(0) / episodes.sum(0)
-    frames = metrics.frames.sum((0, 1))
+    groups: dict[str, list[int]] = {}
+    for i, run in enumerate(job.runs):
+        groups.setdefault(run.label, []).append(i)
+    means = partial(_means, metrics, *_sums(recent))
+    mastery, returns, share, _ = means(range(len(job.runs)))
     return Progress(
         update=step,
         updates=job.updates,
         frames=step * job.frames_of_update * len(job.runs),
         speed=speed,
-        mastery=metrics.mastery[-1].mean(0, dtype=np.float64),
-        returns=mean,
-        share=frames / frames.sum(),
+        mastery=mastery,
+        returns=returns,
+        share=share,
+        programs={label: means(runs) for label, runs in groups.items()},
     )
+
+
+def _means(
+    metrics: Metrics,
+    episodes: NDArray[np.int64],
+    returns: NDArray[np.float64],
+    runs: Sequence[int],
+) -> Means:
+    frames = metrics.frames[:, runs].sum((0, 1))
+    with np.errstate(invalid="ignore"):
+        return Means(
+            mastery=metrics.mastery[-1][runs].mean(0, dtype=np.float64),
+            returns=returns[runs].sum(0) / episodes[runs].sum(0),
+            share=frames / frames.sum(),
+            runs=len(runs),
+        )
 
 
 def _interrupt(note: Note | None, times: int) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from made_jobs import chain, make_job, write_job
@@ -187,9 +189,76 @@ def test_another_site_may_not_ask(server):
     assert "Access-Control-Allow-Origin" not in ask(server, "/index.json")[1]
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
+SAFE = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "BREW", "get", "<b>"],
+)
 def test_it_can_only_be_read(server, method):
-    assert ask(server, "/index.json", method)[0] == 501
+    status, headers, body = ask(server, "/index.json", method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+    assert headers.items() >= SAFE.items()
+    assert b"can only be read" in body
+
+
+def test_after_a_refused_body_the_connection_ends(server):
+    """Or a body could be read as the next request."""
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        inside = b"GET /index.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        head = f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(inside)}\r\n\r\n"
+        connection.sendall(head.encode() + inside)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 405 ")
+    assert answer.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"\x00\xff", 400),
+        (b"GET", 400),
+        (b"POST /", 400),
+        (b"GET / HTTP/x", 400),
+        (b"GET / HTTP/9.9", 505),
+        (b"GET /" + b"a" * 70000 + b" HTTP/1.1", 414),
+        (b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 200, 431),
+        (b"GET / HTTP/1.1\r\nx: " + b"a" * 70000, 431),
+    ],
+)
+def test_every_refusal_has_the_same_headers(server, request_line, status):
+    with socket.create_connection(server.server_address[:2], timeout=10) as connection:
+        connection.sendall(request_line + b"\r\n\r\n")
+        answer = b""
+        with contextlib.suppress(ConnectionError):  # it does not read a long request to its end
+            while part := connection.recv(65536):
+                answer += part
+    first, *rest = answer.partition(b"\r\n\r\n")[0].decode().split("\r\n")
+    assert first.startswith(f"HTTP/1.1 {status} ")
+    assert dict(line.split(": ", 1) for line in rest).items() >= SAFE.items()
+
+
+def test_fifty_clients_at_once_all_wait_their_turn(folder):
+    """None is turned away, which would cost it a second, even while the server is busy."""
+    server = Server([folder / "runs"], port=0)  # accepts nobody yet
+    clients = []
+    try:
+        for _ in range(50):
+            clients.append(socket.create_connection(server.server_address[:2], timeout=5))
+            clients[-1].sendall(b"GET /index.json HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        with serving(server):
+            answers = [b"".join(iter(lambda c=c: c.recv(65536), b"")) for c in clients]
+    finally:
+        for client in clients:
+            client.close()
+    assert all(answer.startswith(b"HTTP/1.1 200 ") for answer in answers)
+    assert len({answer.partition(b"\r\n\r\n")[2] for answer in answers}) == 1
 
 
 def test_nonsense_does_not_stop_it(server):
@@ -212,6 +281,8 @@ def test_nonsense_does_not_stop_it(server):
         "?bins=99&from=3",
         "?&&=",
         "?%",
+        "?bins=" + "9" * 5000,
+        "?from=" + "9" * 5000,
     ):
         assert len(json.loads(ask(server, f"/curves/{job['key']}{query}")[2])["frames"]) == 6
     for task, run in ((99, 0), (0, 99)):
@@ -230,14 +301,98 @@ def test_who_may_reach_it():
 
 
 def test_open_to_others_it_knows_addresses_but_no_foreign_names(folder):
-    with serving(Server([folder / "runs"], "0.0.0.0", 0)) as server:
+    with serving(Server([folder / "runs"], "0.0.0.0", 0, "abc")) as server:
         assert server.open
         for host, status in (
             ("192.168.0.1:80", 200),
             (socket.gethostname(), 200),
             ("evil.example", 403),
         ):
-            assert ask(server, "/index.json", host=host)[0] == status
+            headers = {"Authorization": "token abc"}
+            assert ask(server, "/index.json", host=host, **headers)[0] == status
+
+
+TOKEN = "tök en/+&=;"
+
+
+@pytest.fixture(scope="module")
+def guarded(folder):
+    with serving(Server([folder / "runs"], "0.0.0.0", 0, TOKEN)) as running:
+        yield running
+
+
+def query(server):
+    return "/" + server.address.removeprefix(server.url)
+
+
+def test_the_token_in_the_address_becomes_a_cookie(guarded):
+    status, headers, _ = ask(guarded, query(guarded))
+    assert (status, headers["Location"], headers["Cache-Control"]) == (303, "./", "no-store")
+    cookie, *attributes = headers["Set-Cookie"].split("; ")
+    assert sorted(attributes) == ["HttpOnly", "Path=/", "SameSite=Strict"]
+    assert headers.items() >= SAFE.items()
+    for name in ("/", "/page.js", "/index.json"):
+        assert ask(guarded, name, Cookie=cookie)[0] == 200
+        assert ask(guarded, name, Cookie=f'odd="[; {cookie}; other=1')[0] == 200
+
+
+def test_a_link_with_the_token_on_another_site_leads_to_the_page_too(guarded):
+    """Its redirect would count as the other site's, and strict cookies are not sent with it."""
+    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "document"}
+    status, headers, body = ask(guarded, query(guarded), **link)
+    assert (status, "Set-Cookie" in headers) == (200, True)
+    assert b'content="0;url=./"' in body
+
+
+def test_programs_send_the_token_in_a_header(guarded, folder):
+    header = {"Authorization": "token abc"}
+    assert ask(guarded, "/index.json", **header)[0] == 403
+    with serving(Server([folder / "runs"], "0.0.0.0", 0, "abc")) as other:
+        assert ask(other, "/index.json", **header)[0] == 200
+        for wrong in ("token abd", "token abcd", "token ab", "token ", "abc", "Basic abc"):
+            assert ask(other, "/index.json", Authorization=wrong)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/page.js", "/index.json", "/nothing", "/?token=", "/?token=wrong", "/?token=%ff",
+     "/index.json?token=t%C3%B6k%20en%2F%2B%26%3D%3B", "/?other=1"],
+)  # fmt: skip
+def test_a_missing_or_wrong_token_is_refused(guarded, path):
+    for headers in ({}, {"Cookie": f"mastery-{guarded.server_address[1]}=0"}):
+        status, found, body = ask(guarded, path, **headers)
+        assert status == 403
+        assert b"Open the address that mastery watch printed" in body
+        assert "Set-Cookie" not in found
+        assert found.items() >= SAFE.items()
+
+
+def test_a_wrong_token_is_refused_although_the_cookie_is_right(guarded):
+    cookie = ask(guarded, query(guarded))[1]["Set-Cookie"].partition(";")[0]
+    assert ask(guarded, "/?token=wrong", Cookie=cookie)[0] == 403
+    other = re.sub(r"\d+", "1", cookie, count=1)  # of a server at another port
+    assert ask(guarded, "/", Cookie=other)[0] == 403
+
+
+def test_tokens_are_random_and_chosen_ones_are_kept(folder):
+    def address(*given):
+        with Server([folder / "runs"], *given) as server:
+            return server.address
+
+    assert address("127.0.0.1", 0).endswith("/")
+    assert address("127.0.0.1", 0, "abc").endswith("/?token=abc")
+    first, second = (address("0.0.0.0", 0).partition("?token=")[2] for _ in range(2))
+    assert first != second
+    assert min(len(first), len(second)) >= 32  # 24 random bytes
+    with pytest.raises(MasteryError, match="the token is empty"):
+        address("0.0.0.0", 0, " ")
+
+
+def test_no_answer_to_others_has_the_token(guarded):
+    for host, path in (("evil.example", "/"), ("localhost", "/"), ("localhost", query(guarded))):
+        _, headers, body = ask(guarded, path, host=host)
+        assert b"t%C3%B6k" not in body
+        assert not any("t%C3%B6k" in value for value in headers.values())
 
 
 def test_a_busy_port_is_passed_over_or_told(folder):
@@ -255,9 +410,12 @@ def test_a_busy_port_is_passed_over_or_told(folder):
         open_server([folder], "nowhere.invalid", 0)
 
 
-def start(*arguments):
+def start(*arguments, **variables):
     command = [sys.executable, "-u", "-m", "mastery", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **variables},
+    )  # fmt: skip
 
 
 def test_the_command_says_where_it_serves_and_ends_with_ctrl_c(folder):
@@ -268,12 +426,26 @@ def test_the_command_says_where_it_serves_and_ends_with_ctrl_c(folder):
     assert (process.returncode, errors) == (0, "")
 
 
-def test_the_command_warns_when_others_can_reach_it(folder):
-    process = start("watch", folder / "runs", "--port", 0, "--host", "0.0.0.0")
+@pytest.mark.parametrize(
+    ("options", "variables", "token"),
+    [
+        ((), {}, r"[\w-]{32}"),
+        (("--token", "a b"), {}, "a%20b"),
+        ((), {"MASTERY_TOKEN": "from-outside"}, "from-outside"),
+    ],
+)
+def test_the_command_prints_the_token_when_others_can_reach_it(folder, options, variables, token):
+    process = start(
+        "watch", folder / "runs", "--port", 0, "--host", "0.0.0.0", *options, **variables
+    )
     assert "note: 0.0.0.0 is open to other machines" in process.stderr.readline()
-    assert "Page: http" in process.stdout.readline()
+    printed = re.match(rf"Page: http://\S+:(\d+)(/\?token={token}) ", process.stdout.readline())
+    reached = SimpleNamespace(server_address=("127.0.0.1", int(printed[1])))
+    assert ask(reached)[0] == 403
+    assert ask(reached, "/?token=guess")[0] == 403
+    assert ask(reached, printed[2])[0] == 303
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    assert process.communicate(timeout=20) == ("", "")  # it logs nothing, so no token either
 
 
 @pytest.mark.parametrize("command", ["watch", "report"])
@@ -296,7 +468,7 @@ def test_a_report_of_nothing_is_one_line(tmp_path):
 def test_a_report_leaves_no_half_written_file(folder, tmp_path):
     process = start("report", folder / "runs", "-o", tmp_path / "page.html")
     out, _ = process.communicate(timeout=60)
-    assert out == f"Report: {tmp_path / 'page.html'}\n"
+    assert out == f"Report: file://{tmp_path / 'page.html'}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     text = (tmp_path / "page.html").read_text()
     assert "unsafe" not in re.search(r'Content-Security-Policy" content="(.*?)"', text)[1]

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +140,7 @@ def test_what_is_wrong_is_named_and_nothing_is_recorded(tmp_path):
         recorder.log(loss="high")
     with pytest.raises(mastery.MasteryError, match="must be a text"):
         recorder.note(3)
-    with pytest.raises(mastery.MasteryError, match="is recorded in .* already"):
+    with pytest.raises(mastery.MasteryError, match=r"is recorded in .* already"):
         mastery.record(teacher, tmp_path / "other")
     assert mastery.record(teacher, tmp_path / "mine") is recorder
     recorder.close()
@@ -166,11 +167,12 @@ def test_a_full_disk_ends_the_recording_and_not_the_training(tmp_path, monkeypat
     teacher.update({"easy": 0.5})
     recorder._part._db.execute("PRAGMA max_page_count = 1")  # no page more than there are
     monkeypatch.setattr(recorder_module, "EVERY", 0.0)
-    with pytest.warns(mastery.MasteryWarning, match="training goes on") as warned:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         play(teacher, 3000)
         recorder.note("unseen")
         recorder.evaluate({"easy": 1.0})
-    assert len(warned) == 1
+    assert ["training goes on" in str(w.message) for w in warned] == [True]
     alone.update({"easy": 0.5})
     play(alone, 3000)
     assert teacher.probabilities == alone.probabilities

@@ -120,11 +120,11 @@ export function firstOf(shown) {
 // The colour and dash of each series: its program's own, which is the same in all pictures. If
 // another job has the same program, the next dash, and then the next colour, that is free.
 function seriesStyles(jobs) {
-  const { styles = {}, palette } = page.index, found = new Map(), used = new Set();
+  const { styles, palette } = page.index, found = new Map(), used = new Set();
   const labels = jobs.flatMap((job) => (
     job.programs.map(({ label }) => [`${job.key} ${label}`, label])));
   for (const [key, label] of labels) {
-    const own = styles[label] ?? [palette[found.size % palette.length], 'solid'];
+    const own = styles[label];
     const [colour, dash] = own, from = DASHES.indexOf(dash);
     const dashes = DASHES.map((_, i) => DASHES[(from + i) % DASHES.length]);
     const choices = [colour, ...palette].flatMap((c) => dashes.map((d) => [c, d]));
