@@ -86,9 +86,9 @@ function inlineLooks(element, copy) {
   if (looks.display === 'none') return copy.remove();
   for (const name of ['class', 'style', 'tabindex']) copy.removeAttribute(name);
   for (const name of /^t(ext|span)$/.test(element.tagName) ? [...LOOKS, ...TEXT_LOOKS] : LOOKS) {
-    copy.setAttribute(name, looks.getPropertyValue(name));
+    const value = looks.getPropertyValue(name);
+    if (name !== 'transform' || value !== 'none') copy.setAttribute(name, value);
   }
-  if (looks.transform === 'none') copy.removeAttribute('transform');
   if (element.tagName === 'circle') copy.setAttribute('r', looks.getPropertyValue('r'));
 }
 
