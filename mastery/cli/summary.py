@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from mastery.cli.live import SHOWN, short
-from mastery.page.data import TASKS, fewer_points, fitting_bins
+from mastery.page.data import TASKS
+from mastery.page.thinned import fewer_points, fitting_bins
 from mastery.rundir.results import Results, load_results
 from mastery.rundir.where import KINDS, LEARNABLE, MASTERED, Account, Floats, account
 from mastery.statistics import upper_median

@@ -1,7 +1,9 @@
 """The report and the live dashboard: one page, two sources of data.
 
 places     finds run directories, and reports those that cannot be shown
-data       a job as plain data: its description, its progress and its downsampled curves
+data       a job as plain data: its description, its progress and its curves
+thinned    curves with as few points as the page shows
+packing    documents with arrays as bytes, for a file
 tail       a cache of the newest points of a job that is being watched
 recorded   a recorded job as the same data
 inline     the page inside a notebook

@@ -14,20 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import MasteryError
-from mastery.page.data import (
-    POINTS,
-    TASKS,
-    Entry,
-    Numbers,
-    as_array,
-    document,
-    first_tasks,
-    fixed_entry,
-    most_points,
-    session_entry,
-    span_of,
-)
+from mastery.page.data import TASKS, Entry, first_tasks, fixed_entry, session_entry, span_of
 from mastery.page.places import Place
+from mastery.page.thinned import POINTS, Numbers, as_array, document, most_points
 from mastery.rundir.curves import Curves, Scalars
 from mastery.rundir.database import is_training
 from mastery.rundir.parts import changed, is_folder, parts_of

@@ -31,6 +31,7 @@ from mastery.page.access import REFUSED, Token
 from mastery.page.clips import Clip, Player, Wanted, moment_of
 from mastery.page.files import parts, static
 from mastery.page.places import Place, Problem, find_places
+from mastery.page.thinned import as_bytes
 from mastery.rundir.database import is_training
 from mastery.rundir.parts import changed, is_folder, parts_of
 
@@ -101,7 +102,7 @@ class Watched:
                 asked.get("bins"),
                 asked.get("from", 0),
                 asked.get("sessions"),
-                data.as_bytes,
+                as_bytes,
                 self._tails.get(place),
             )
         except MasteryError as error:

@@ -11,6 +11,7 @@ claims           what the paper says, and how the curves decide it
 verdicts         whether a claim holds, what that rests on, and its mark
 scorecard        the claims at a glance
 figures          figures like the paper's
+sections         tables and sections of the page
 page             all of this as a page, and as the tables of docs/paper.md
 interactive      the jobs on the page of `mastery report`
 data/            the curves of the full-size experiments

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mastery.paper.configurations import Bar, configurations
 from mastery.paper.curves import Found, PaperCurves, last_known
-from mastery.paper.verdicts import Part, Verdict, above, below, holding, within
+from mastery.paper.verdicts import Ground, Verdict, above, below, holding, within
 from mastery.statistics import Estimate, improvement, interval
 
 Floats = NDArray[np.float64]
@@ -113,7 +113,7 @@ def _gap_interval(curves: PaperCurves, one: str, other: str, draws: int = 200) -
     return found
 
 
-Side = Callable[[str, Estimate, float], Part]
+Side = Callable[[str, Estimate, float], Ground]
 
 
 def quantile_at(
@@ -243,7 +243,7 @@ def _addition(batch: int, rivals: Sequence[str] = ()) -> Callable[[Found, float]
             f"faster in {wins} of {len(pairs)} pairs, slower in {losses}"
             + f", {undecided} undecided" * bool(undecided)
             + f"; medians: MR {_medians(list(ours.values()))}; Teacher-Student {_medians(theirs)}",
-            (Part("share of pairs", share, (threshold,), None if could and undecided else could),),
+            (Ground("pairs", share, (threshold,), None if could and undecided else could),),
         )  # fmt: skip
 
     return judge

@@ -9,7 +9,8 @@ import numpy as np
 
 from mastery.curriculum import Curriculum
 from mastery.page.assemble import write
-from mastery.page.data import NO_PROGRESS, Entry, document, fixed_entry, span_of
+from mastery.page.data import NO_PROGRESS, Entry, fixed_entry, span_of
+from mastery.page.thinned import document
 from mastery.paper.curves import Found, PaperCurves, with_baselines
 from mastery.rundir.metrics import SCORES
 

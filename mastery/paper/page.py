@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from mastery.paper.curves import Found, PaperCurves, with_baselines
 from mastery.paper.experiments import EXPERIMENTS, PAPER_JOBS, SMALL, THREE, TITLES
 from mastery.paper.interactive import write_interactive
 from mastery.paper.learned import GOOD, LEARNED
+from mastery.paper.sections import Section, Table, to_html
 from mastery.paper.verdicts import Verdict
 from mastery.statistics import (
     Estimate,
@@ -41,59 +41,6 @@ DATA = Path(__file__).parent / "data"  # the shipped curves
 ONE_SIDED = ("target", "sequential")  # they do not train on every task all the time
 INTERACTIVE = "interactive.html"
 WORDS = {True: "reproduced", False: "**not** reproduced", None: "open"}
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table; `ids` name its rows, so that links can lead to them."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    ids: Sequence[str] = ()
-
-    def markdown(self) -> str:
-        rows = [self.head, ["---"] * len(self.head), *self.rows]
-        return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
-
-    def html(self) -> str:
-        head = "".join(f"<th class='left'>{_html(cell)}</th>" for cell in self.head)
-        ids = [f' id="{key}"' for key in self.ids] or [""] * len(self.rows)
-        body = "".join(
-            f"<tr{at}>" + "".join(f"<td class='left wrap'>{_html(c)}</td>" for c in row) + "</tr>"
-            for at, row in zip(ids, self.rows, strict=True)
-        )
-        table = f"<table><tr>{head}</tr>{body}</table>"
-        return f'<div class="scroll" tabindex="0" role="region" aria-label="table">{table}</div>'
-
-
-def _html(cell: str) -> str:
-    """HTML for text with `code` and **bold**."""
-    parts = escape(cell).split("`")
-    text = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
-    parts = text.split("**")
-    return "".join(f"<b>{p}</b>" if i % 2 else p for i, p in enumerate(parts))
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading, a paragraph, figures by name, and a table."""
-
-    title: str
-    text: str = ""
-    figures: tuple[str, ...] = ()
-    table: Table | None = None
-
-    @property
-    def key(self) -> str:
-        """Its id on the page."""
-        return "section-" + "-".join(re.findall(r"\w+", self.title.lower()))
-
-    @property
-    def note(self) -> str:
-        """What unfolding it will show."""
-        n = len(self.figures)
-        parts = [f"{n} figure{'s' * (n > 1)}"] * bool(n) + ["table"] * bool(self.table)
-        return ", ".join(parts)
 
 
 def read_shipped(folder: Path, names: Sequence[str] = ()) -> dict[str, PaperCurves]:
@@ -160,7 +107,7 @@ def write_page(found: Found, folder: Path) -> Path:
 
 
 def _section_html(s: Section, folder: Path) -> str:
-    parts = [f"<p class='soft'>{_html(s.text)}</p>"] if s.text else []
+    parts = [f"<p class='soft'>{to_html(s.text)}</p>"] if s.text else []
     for name in s.figures:
         data = _as_address((folder / "figures" / f"{name}.svg").read_text())
         alt = name.replace("-", " ")

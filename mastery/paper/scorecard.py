@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from mastery.paper.claims import SHORT, WORLDS, Claim, Judgement
-from mastery.paper.verdicts import MARKS, NOT_REPRODUCED, REPRODUCED, Part, Verdict
+from mastery.paper.verdicts import MARKS, NOT_REPRODUCED, REPRODUCED, Ground, Verdict
 
 ADDITION = "addition"  # the claims that know one world only
 _MEANING = dict(zip(MARKS, ("reproduced", "not reproduced", "undecided"), strict=True))
@@ -170,7 +170,7 @@ def _figures(claim: Claim, world: str) -> dict[str, str]:
     }
 
 
-def _short(parts: Sequence[Part]) -> str:
+def _short(parts: Sequence[Ground]) -> str:
     """The estimate, or how many of several hold."""
     if len(parts) == 1:
         value, low, high = parts[0].estimate
@@ -180,7 +180,7 @@ def _short(parts: Sequence[Part]) -> str:
     return ", ".join(f"{n} {name}" for name, n in counts.items() if n)
 
 
-def bars(parts: Sequence[Part]) -> str:
+def bars(parts: Sequence[Ground]) -> str:
     """The intervals of a verdict as one small picture; nothing if it has none."""
     if not parts:
         return ""
@@ -214,6 +214,6 @@ def bars(parts: Sequence[Part]) -> str:
     )
 
 
-def _told(part: Part) -> str:
+def _told(part: Ground) -> str:
     limits = " to ".join(f"{x:g}" for x in part.thresholds)
     return f"{part.name}: {part.estimate}, threshold {limits}"

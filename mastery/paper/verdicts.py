@@ -9,7 +9,7 @@ from mastery.statistics import Estimate
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = MARKS = ("✓", "✗", "≈")
 
 
-class Part(NamedTuple):
+class Ground(NamedTuple):
     """An estimate that a verdict rests on, and whether its whole interval agrees with the claim."""
 
     name: str
@@ -23,7 +23,7 @@ class Verdict(NamedTuple):
 
     holds: bool | None
     numbers: str
-    parts: tuple[Part, ...] = ()  # all must hold
+    parts: tuple[Ground, ...] = ()  # all must hold
 
     @property
     def mark(self) -> str:
@@ -38,25 +38,25 @@ class Verdict(NamedTuple):
         return REPRODUCED if self.holds else NOT_REPRODUCED
 
 
-def above(name: str, x: Estimate, threshold: float) -> Part:
+def above(name: str, x: Estimate, threshold: float) -> Ground:
     """The claim says: above the threshold."""
-    return Part(name, x, (threshold,), _surely(x.low > threshold, x.high < threshold))
+    return Ground(name, x, (threshold,), _surely(x.low > threshold, x.high < threshold))
 
 
-def below(name: str, x: Estimate, threshold: float) -> Part:
+def below(name: str, x: Estimate, threshold: float) -> Ground:
     """The claim says: below the threshold."""
-    return Part(name, x, (threshold,), _surely(x.high < threshold, x.low > threshold))
+    return Ground(name, x, (threshold,), _surely(x.high < threshold, x.low > threshold))
 
 
-def within(name: str, x: Estimate, low: float, high: float) -> Part:
+def within(name: str, x: Estimate, low: float, high: float) -> Ground:
     """The claim says: between the two."""
     inside = low <= x.low and x.high <= high
-    return Part(name, x, (low, high), _surely(inside, x.high < low or x.low > high))
+    return Ground(name, x, (low, high), _surely(inside, x.high < low or x.low > high))
 
 
-def holding(name: str, x: Estimate, value: float) -> Part:
+def holding(name: str, x: Estimate, value: float) -> Ground:
     """The claim says: the interval holds the value, so nothing is left undecided."""
-    return Part(name, x, (value,), x.low <= value <= x.high)
+    return Ground(name, x, (value,), x.low <= value <= x.high)
 
 
 def _surely(yes: bool, no: bool) -> bool | None:

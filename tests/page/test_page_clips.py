@@ -3,11 +3,11 @@
 import base64
 import io
 import json
-import re
 import shutil
 
 import numpy as np
 import pytest
+from packed import embedded
 from PIL import Image
 from test_page_server import ask, index, serving
 from typer.testing import CliRunner
@@ -111,19 +111,11 @@ def test_a_player_that_nobody_asks_ends_and_one_that_died_starts_again(job):
         assert "gif" in player.clip(Wanted(job, "Unlock", 0, 0))
 
 
-def embedded(path):
-    """The clips in a report, as bytes of JSON."""
-    import gzip
-
-    packed = re.search(r'data-name="index">([^<]*)<', path.read_text())[1]
-    return json.loads(gzip.decompress(base64.b64decode(packed)))["clips"]
-
-
 def test_a_report_holds_them_by_task_run_and_moment(job, tmp_path):
     out = tmp_path / "page.html"
     result = CliRunner().invoke(app, ["report", str(job), "-o", str(out), "--clips"])
     assert result.exit_code == 0, result.output
-    (found,) = embedded(out).values()
+    (found,) = embedded(out, "index")["clips"].values()
     assert set(found) == {"Unlock", "UnlockPickup", "BlockedUnlockPickup"}
     for runs in found.values():
         assert {run: [clip["frames"] for clip in made] for run, made in runs.items()} == {
@@ -137,7 +129,7 @@ def test_what_does_not_fit_is_left_out_and_counted(job, tmp_path, monkeypatch):
     monkeypatch.setattr(clips, "BYTES", 1)
     result = CliRunner().invoke(app, ["report", str(job), "-o", str(out), "--clips"])
     assert "note: 24 of 24 clips were left out" in result.output
-    assert embedded(out) == {}
+    assert embedded(out, "index")["clips"] == {}
 
 
 def test_clips_need_a_report():

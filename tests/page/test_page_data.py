@@ -10,13 +10,15 @@ import sqlite3
 import numpy as np
 import pytest
 from made_jobs import add_point, chain, make_job, write_job
+from packed import unpack
 
 from mastery import MasteryError
-from mastery.page import data
+from mastery.page import data, thinned
 from mastery.page import tail as page_tail
-from mastery.page.data import POINTS, TASKS, Tail, fitting_bins, job_entry
+from mastery.page.data import TASKS, Tail, job_entry
 from mastery.page.packing import pack
 from mastery.page.places import Place, find_places
+from mastery.page.thinned import POINTS, as_bytes, fitting_bins
 from mastery.rundir.store import Store
 
 
@@ -148,7 +150,7 @@ class Follower:
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(data, "POINTS", 4)  # so that points are soon put together
+    monkeypatch.setattr(thinned, "POINTS", 4)  # so that points are soon put together
 
 
 def test_each_point_of_a_job_that_is_followed_is_read_once(tmp_path, few, monkeypatch):
@@ -238,7 +240,7 @@ def test_what_is_kept_of_a_description_is_that_of_the_description(tmp_path):
 
 
 def test_bytes_are_the_same_numbers(job):
-    plain, packed = job_curves(place(job)), job_curves(place(job), numbers=data.as_bytes)
+    plain, packed = job_curves(place(job)), job_curves(place(job), numbers=as_bytes)
     json.dumps(packed, allow_nan=False)  # it is JSON
     for name in ("probability", "share", "mastery", "progress", "returns", "episodes"):
         np.testing.assert_array_equal(_unpacked(packed[name]), plain[name])
@@ -258,7 +260,7 @@ def test_a_page_is_never_too_large():
     assert fitting_bins(0, 1, 1) == fitting_bins(POINTS, 1, 1) == 0
     for points, runs, tasks in ((500, 100, 6), (10**6, 1, 3), (5000, 200, 200), (17, 1000, 200)):
         shown = -(-points // 2 ** fitting_bins(points, runs, tasks))
-        assert shown * runs * tasks <= max(data.CELLS, data.FEWEST * runs * tasks)
+        assert shown * runs * tasks <= max(thinned.CELLS, thinned.FEWEST * runs * tasks)
         assert shown <= POINTS
 
 
@@ -318,7 +320,7 @@ def harm(path, how):
     query, said = {
         "old": (
             "UPDATE job SET format = 1",
-            "has format 1, but this mastery reads formats 2 to 4",
+            "has format 1, but this mastery reads formats 2 to 5",
         ),
         "unborn": ("DROP TABLE job", "it was stopped before it started"),
         "half": ("UPDATE job SET job = '{'", "damaged"),
@@ -369,27 +371,6 @@ def test_a_folder_gives_its_jobs_each_once_and_names_them_apart(tmp_path):
     assert problems == []
     with pytest.raises(MasteryError, match="not a run directory"):
         job_entry(place(tmp_path))
-
-
-def unpack(data):
-    """What `pack` describes, read without its code."""
-    length = int.from_bytes(data[:4], "little")
-    head, body = json.loads(data[4 : 4 + length]), data[4 + length :]
-
-    def restored(value):
-        if isinstance(value, dict) and isinstance(value.get("packed"), list):
-            at, size, scale, *shape = value["packed"]
-            n = int(np.prod(shape))
-            planes = [body[at + k * n : at + (k + 1) * n] for k in range(size)]
-            whole = b"".join(bytes(number) for number in zip(*planes, strict=True))
-            kind = {0: "<f4"}.get(scale, f"<i{size}")
-            x = np.frombuffer(whole, kind).reshape(shape).astype(float)
-            return np.where(x == np.iinfo(kind).min, np.nan, x / scale) if scale else x
-        if isinstance(value, dict):
-            return {key: restored(inner) for key, inner in value.items()}
-        return value
-
-    return restored(head)
 
 
 @pytest.mark.parametrize(
