@@ -11,7 +11,7 @@ help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(VENV)/.train  ## train agents with and without a curriculum, and write a report to open
-	$(BIN)/mastery train obstructed-maze --program mr,uniform --seeds 2 --frames 2M --minutes 3 \
+	$(BIN)/mastery train obstructed-maze --program mr,uniform --seeds 2 --frames 2M --minutes 2.7 \
 		--evaluate-every 500k --out $(DEMO) --report $(DEMO)/report.html --clips
 
 test: $(VENV)/.test $(VENV)/.browser lint  ## lint, types and every test that is not slow
