@@ -3,15 +3,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO := demo/$(shell date +%Y%m%d-%H%M%S)
 
 .PHONY: demo test test-slow lint format bench pictures clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/.train  ## train an agent with the mastering-rate program, and write a report to open
-	$(BIN)/mastery train blocked-unlock-pickup --program mr --frames 4M \
-		--stop-when-return 0.8 --minutes 4 --evaluate-every 500k --report demo.html
+demo: $(VENV)/.train  ## train agents with and without a curriculum, and write a report to open
+	$(BIN)/mastery train obstructed-maze --program mr,uniform --seeds 2 --frames 2M --minutes 2.7 \
+		--evaluate-every 500k --out $(DEMO) --report $(DEMO)/report.html --clips
 
 test: $(VENV)/.test $(VENV)/.browser lint  ## lint, types and every test that is not slow
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
@@ -41,7 +42,7 @@ pictures: $(VENV)/.test  ## draw docs/img anew
 	$(BIN)/python docs/pictures.py
 
 clean:  ## remove everything that was set up
-	rm -rf $(VENV) demo.html .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo .pytest_cache .hypothesis .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -6,6 +6,8 @@ import errno
 import os
 import re
 import shlex
+import shutil
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterable
@@ -86,6 +88,14 @@ def quoted(path: Path) -> str:
     """A path to be copied into a shell: from here if that is shorter."""
     both = str(path.absolute()), os.path.relpath(path)
     return shlex.quote(min(both, key=len))
+
+
+def this_command() -> str:
+    """How to call `mastery` again in this shell: its path if the name alone would not be found."""
+    if shutil.which("mastery"):
+        return "mastery"
+    called = Path(sys.argv[0])
+    return quoted(called) if called.name == "mastery" else "python -m mastery"
 
 
 def print_indented(name: str, *lines: str, column: int = 20) -> None:

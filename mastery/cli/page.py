@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mastery.cli.arguments import check_place, console
+from mastery.cli.arguments import check_place, console, quoted, this_command
 from mastery.errors import MasteryError
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -
         raise MasteryError(str(problems[0]))
     by_key = {place.key: place for place in places}
     curves = [data.job_curves(by_key[entry["key"]]) for entry in entries]
-    made = _make_clips(entries, places) if clips else {}
+    again = f"{this_command()} report {' '.join(map(quoted, directories))} -o {quoted(path)}"
+    made = _make_clips(entries, places, f"{again} --clips") if clips else {}
     title = ", ".join(dict.fromkeys(entry["curriculum"]["name"] for entry in entries))
     assemble.write(path, f"Training {title}", entries, curves, problems, made)
     for problem in problems:
@@ -78,8 +79,9 @@ def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -
     typer.echo(f"Report: {path.resolve().as_uri()}")
 
 
-def _make_clips(entries: Sequence[Entry], places: Sequence[Place]) -> Clips:
-    """Make the clips of a report, and show how far it is."""
+def _make_clips(entries: Sequence[Entry], places: Sequence[Place], again: str) -> Clips:
+    """Make the clips of a report, and show how far it is. Ctrl-C keeps those that are made; the
+    command `again` makes them all."""
     from mastery.page.clips import BYTES, make_clips, plan_clips
 
     planned = plan_clips(entries, places)
@@ -89,12 +91,19 @@ def _make_clips(entries: Sequence[Entry], places: Sequence[Place]) -> Clips:
     made: Clips = {}
     failed: dict[str, str] = {}  # the first plan that each error befell
     done = 0
-    with console.status("clips: starting") as status:
-        for plan, clip in make_clips(planned, made):
-            done += 1
-            status.update(f"clips: {done} of {len(planned)}, {plan.label}")
-            if "error" in clip:
-                failed.setdefault(clip["error"], plan.label)
+    try:
+        with console.status("clips: starting") as status:
+            for plan, clip in make_clips(planned, made):
+                done += 1
+                status.update(f"clips: {done} of {len(planned)}, {plan.label}")
+                if "error" in clip:
+                    failed.setdefault(clip["error"], plan.label)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"note: stopped after {done} of {len(planned)} clips. To make all of them:\n  {again}",
+            err=True,
+        )
+        return made
     for error, label in failed.items():
         typer.echo(f"note: there is no clip of {label}: {error}", err=True)
     if done < len(planned):

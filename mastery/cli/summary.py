@@ -109,24 +109,21 @@ def _time(frames: float) -> str:
 
 
 def story(accounts: Accounts, tasks: Sequence[str], unit: str) -> str:
-    """How much of each program's training went to tasks that could be learned, and when each
-    learned the last task that any of them learned."""
+    """How much of each program's training went to tasks that could be learned, how many tasks it
+    learned, and when it learned the last task that any of them learned."""
     some = list(accounts.items())[:NAMED]
     spent = [_spent_in_words(label, own, first=not i) for i, (label, own) in enumerate(some)]
     known = np.flatnonzero(np.any([own.learned for own in accounts.values()], axis=0))
     if len(known):
-        task = int(known[-1])
-        when = [
-            _when(label, own.times[:, task], tasks[task] if not i else "", unit)
-            for i, (label, own) in enumerate(some)
-        ]
-        if task < len(tasks) - 1:
-            when.append(f"no program learned {tasks[-1]}")
+        last = int(known[-1])
+        learned = [_learned_in_words(label, own, tasks, last, unit) for label, own in some]
+        if last < len(tasks) - 1:
+            learned.append(f"no program learned {tasks[-1]}")
     else:
-        when = ["no program learned a task"]
+        learned = ["no program learned a task"]
     rest = len(accounts) - len(some)
     more = f" The table above has the other {rest}." if rest else ""
-    return f"{', '.join(spent)}; {', '.join(when)}.{more}"
+    return f"{', '.join(spent)}; {'; '.join(learned)}.{more}"
 
 
 def _spent_in_words(label: str, own: Account, first: bool) -> str:
@@ -139,13 +136,17 @@ def _spent_in_words(label: str, own: Account, first: bool) -> str:
     )
 
 
-def _when(label: str, times: Floats, task: str, unit: str) -> str:
-    """In how many runs a program learned a task, and after how long (the median of these runs).
-
-    Only the first program of the sentence has the name of the task.
-    """
-    learned = times[np.isfinite(times)]
-    began = f"{label} learned {task}" if task else label
-    after = f" after {short(int(upper_median(learned)))}" if len(learned) else ""
-    after += f" {unit}" if task and after else ""
-    return f"{began}{after} in {len(learned) or 'none'} of {len(times)}" + " runs" * bool(task)
+def _learned_in_words(
+    label: str, own: Account, tasks: Sequence[str], last: int, unit: str
+) -> str:
+    """How many tasks a program learned, and when it learned a certain one: the median over the
+    runs that learned it."""
+    count = int(np.isfinite(own.medians).sum())
+    words = f"{label} learned {count} of {len(tasks)} tasks"
+    times = own.times[:, last]
+    times = times[np.isfinite(times)]
+    if len(times):
+        after = f"{tasks[last]} after {short(int(upper_median(times)))} {unit}"
+        runs = f" in {len(times)} of {own.runs} runs" if own.runs > 1 else ""
+        return f"{words}, {after}{runs}"
+    return f"{words}, but not {tasks[last]}" if count else words

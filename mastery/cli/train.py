@@ -24,6 +24,7 @@ from mastery.cli.arguments import (
     read_count,
     split_programs,
     split_settings,
+    this_command,
 )
 from mastery.cli.live import progress_view
 from mastery.curriculum import Curriculum, shipped
@@ -359,24 +360,25 @@ def _say_directory(directory: Path) -> None:
 def _say_end(outcome: Trained, job: Job, report: Path | None, clips: bool) -> None:
     from mastery.cli.summary import print_summary
 
-    where = quoted(outcome.directory)
+    where, mastery = quoted(outcome.directory), this_command()
     if outcome.ended:
         typer.echo(f"Done: {outcome.ended}.")
     else:
         frames = outcome.update * job.frames_of_update
+        written = f" --report {quoted(report)}" + " --clips" * clips if report else ""
         typer.echo(
             f"Stopped after {frames:,} of {job.updates * job.frames_of_update:,} "
             f"{job.settings.unit} per run; progress is saved. Resume with\n"
-            f"  mastery train --resume {where}"
+            f"  {mastery} train --resume {where}{written}"
         )
     print_summary(console, outcome.directory)
     typer.echo()
     _say_directory(outcome.directory)
-    if report is not None:
+    if report is None or outcome.interrupted:  # who interrupts does not want to wait for a report
+        typer.echo(f"View the results with\n  {mastery} watch {where}")
+    else:
         from mastery.cli.page import write_report
 
         write_report([outcome.directory], report, clips)
-    else:
-        typer.echo(f"View the results with\n  mastery watch {where}")
     if outcome.interrupted:
         raise typer.Exit(130)
