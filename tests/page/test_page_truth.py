@@ -1,16 +1,23 @@
 """What the page says is true: each number, place and colour against another way to find it."""
 
 
+import re
+import xml.etree.ElementTree as ET
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from made_jobs import add_point, make_job, write_job
+from made_jobs import add_point, diamond, make_job, write_job
 from test_page_browser import node, see_all, slide, until
 from test_page_server import serving
 
+from mastery import Teacher
 from mastery.cli.page import write_report
+from mastery.drawing.pictures import curves_svg
 from mastery.page import assemble, data
 from mastery.page.places import Place
 from mastery.page.server import Server
+from mastery.rundir.metrics import Metrics
 from mastery.rundir.store import Store
 
 DOT = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a GIF of one pixel
@@ -87,6 +94,113 @@ def test_one_hundred_percent_fits_on_a_small_disc(with_curves, visit):
             assert np.hypot(box["width"] / 2, 0.7 * box["height"] / 2) <= around["width"] / 2
 
 
+def hexadecimal(colour):
+    """A colour as `#0072b2`."""
+    if colour.startswith("#"):
+        return colour.lower()
+    return "#" + "".join(f"{int(x):02x}" for x in re.findall(r"\d+", colour)[:3])
+
+
+def test_a_program_has_one_colour_in_the_page_the_drawings_and_the_figures(tmp_path, visit):
+    from matplotlib.figure import Figure
+
+    from mastery.paper.figures import _band
+
+    programs = ("mr", "gamax-window", "gprop-linreg", "mr:delta=0.8", "uniform")
+    write_job(tmp_path / "job", make_job(programs=programs, seeds=1, points=3), points=3)
+    write_report([tmp_path / "job"], tmp_path / "page.html")
+    page = visit((tmp_path / "page.html").as_uri())
+    see_all(page)
+    shown = page.locator("#curve path.curve:not(.faint)").evaluate_all(
+        "(all) => all.map((x) => [getComputedStyle(x).stroke, x.getAttribute('stroke-dasharray')])"
+    )
+    key = page.locator("#curves-key line").evaluate_all(
+        "(all) => all.map((x) => getComputedStyle(x).stroke)"
+    )
+    page_colours = [hexadecimal(colour) for colour, _ in shown]
+    assert [hexadecimal(colour) for colour in key] == page_colours
+    ink = hexadecimal(page.evaluate("getComputedStyle(document.body).color"))
+
+    lines = {name: (np.arange(3), np.zeros((3, 1))) for name in programs}
+    drawn = [x for x in ET.fromstring(curves_svg(lines, "x", "y")).iter() if "stroke" in x.attrib]
+    own = [x for x in drawn if x.tag.endswith("line") and x.get("stroke-width") == "3"]
+    assert len(own) == len(programs)
+    for name, colour, (_, dash), line in zip(programs, page_colours, shown, own, strict=True):
+        black = line.get("stroke") in ("#000000", "currentColor", "var(--ink)")
+        assert colour == (ink if black else line.get("stroke").lower())
+        assert bool(dash) == ("stroke-dasharray" in line.attrib)
+        if name in ("mr:delta=0.8", "uniform"):  # which the paper does not have, or has in black
+            continue
+        axis = Figure().subplots()
+        _band(axis, SimpleNamespace(frames=np.arange(3)), np.zeros((3, 1)), name)
+        assert axis.lines[0].get_color().lower() == colour
+    assert page_colours[0] == page_colours[3]  # the same program with another setting
+    assert len(set(page_colours)) == 4
+
+
+# what a loop of the user's own recorded
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Two runs that count tokens, with a scalar and a note."""
+    from mastery import record
+
+    folder = tmp_path_factory.mktemp("recorded")
+    for seed in range(2):
+        teacher = Teacher(diamond(), "mr", seed=seed)
+        with record(teacher, folder / "mine", unit="tokens", score="pass rate") as recorder:
+            for step in range(12):
+                teacher.update({"first": (step + seed) / 20}, cost={"first": 100 + 10 * step})
+                recorder.log(loss=1 / (1 + step + seed))
+                if step == 5 and seed == 1:
+                    recorder.note("a <b>lower</b> rate")
+            recorder.evaluate({"first": 0.25 + seed / 2})
+    write_report([folder / "mine"], folder / "page.html")
+    return (folder / "page.html").as_uri()
+
+
+TOKENS = np.cumsum(100 + 10 * np.arange(12)).tolist()  # 100, 210, … 1860
+
+
+def traces(chart):
+    return chart.evaluate("({ data }) => data.filter((x) => x.name).map(({ x, y }) => [x, y])")
+
+
+def test_tokens_and_time_steps_of_a_recorded_loop(recorded, visit):
+    page = visit(recorded)
+    see_all(page)
+    page.locator("#smooth").fill("1")
+    node(page, 0).click()
+    assert page.text_content("#now") == "1.86k of 1.86k tokens"
+    assert page.locator("#axis option").all_text_contents()[:2] == ["tokens", "time-steps"]
+    ((x, y),) = traces(page.locator("#curve"))
+    assert x == TOKENS
+    assert y == pytest.approx([(step + 0.5) / 20 for step in range(12)], abs=1e-3)  # of two runs
+    assert page.locator("#curve .axis-title").text_content() == "tokens"
+    page.select_option("#axis", label="time-steps")
+    assert traces(page.locator("#curve"))[0][0] == list(range(1, 13))
+    assert page.locator("#curve .axis-title").text_content() == "time-steps"
+    page.get_by_role("radio", name="evaluation").click()
+    assert traces(page.locator("#curve")) == [[[12], [0.5]]]
+
+
+def test_scalars_and_notes_of_a_recorded_loop(recorded, visit):
+    page = visit(recorded)
+    see_all(page)
+    assert page.locator("#scalars figcaption").all_inner_texts() == ["loss"]
+    ((x, y),) = traces(page.locator("#scalars .chart"))
+    assert x == TOKENS
+    expected = [(1 / (1 + step) + 1 / (2 + step)) / 2 for step in range(12)]
+    assert y == pytest.approx(expected, rel=1e-4)
+    mark = page.locator("#curve .mark")
+    assert mark.locator("title").text_content() == "a <b>lower</b> rate"
+    at = mark.locator("path").evaluate("(x) => x.getBoundingClientRect().left")
+    assert at == pytest.approx(pixel_of(page.locator("#curve"), TOKENS[5]), abs=1.5)
+    page.locator("#runs-details summary").click()
+    assert page.inner_text(".remark").startswith("a <b>lower</b> rate 750 tokens · mr, seed 1 · ")
+
+
 # the time in the charts
 
 
@@ -94,7 +208,7 @@ def pixel_of(chart, frames):
     """Where a time is on a chart's axis, by the numbers that are written along it."""
     ticks = chart.locator("svg.plot text.tick[text-anchor=middle]").evaluate_all(
         "(all) => all.map((x) => [x.textContent, x.getBoundingClientRect()])"
-        ".map(([text, box]) => [Number(text), box.left + box.width / 2])"
+        ".map(([text, box]) => [Number(text.replace('k', 'e3')), box.left + box.width / 2])"
     )
     slope, start = np.polyfit(*np.array(ticks).T, 1)
     return start + slope * frames
@@ -193,8 +307,6 @@ def test_a_live_point_keeps_the_zoom(training, visit):
 
 def checkpoint(store, point):
     """A point with a checkpoint."""
-    from mastery.rundir.metrics import Metrics
-
     shape = (1, 6, 4)
     metrics = Metrics(
         np.full(shape, 0.25), np.zeros(shape), np.ones(shape, int), np.zeros(shape),
