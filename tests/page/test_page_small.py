@@ -82,7 +82,7 @@ ACTIVE = """() => {
     const { activeElement: active } = document, box = active.getBoundingClientRect();
     const bar = document.getElementById('transport').getBoundingClientRect();
     return {
-        id: active.id, text: active.textContent.trim(), inBar: Boolean(active.closest('#transport')),
+        id: active.id, text: active.textContent, inBar: Boolean(active.closest('#transport')),
         hidden: box.bottom > bar.top + 1 && box.top < bar.bottom && box.right > bar.left
             && box.left < bar.right,
         inSight: box.bottom > 0 && box.top < innerHeight,

@@ -1,6 +1,5 @@
 """What the page says is true: each number, place and colour against another way to find it."""
 
-
 import re
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
