@@ -1,4 +1,4 @@
-"""The page's own files: HTML, a style sheet, Plotly, and scripts that are ES modules.
+"""The page's own files: HTML, a style sheet, and scripts that are ES modules.
 
 page.html loads one module, page.js, which imports the others. `mastery watch` serves them as they
 are. A browser imports nothing from file://, so the single file has all modules in one script:

@@ -17,7 +17,7 @@ def visit(browser):
         )
         contexts.append(context)
         page = context.new_page()
-        own = url if url.startswith("file:") else re.match(r"http://[^/]*/", url)[0]
+        own = re.match(r"http://[^/]*/|file:[^#]*", url)[0]
 
         def said(message):
             known = any(text in message.text for text in expected)

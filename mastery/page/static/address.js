@@ -3,7 +3,7 @@
 
 import {
   allSeries, chooseGroup, chosenJobs, firstGroup, firstOf, groupJobs, jobGroups, page, pointAt,
-  series, SMOOTH,
+  series, SMOOTH, THRESHOLDS,
 } from './model.js';
 import { short } from './text.js';
 
@@ -115,10 +115,11 @@ export async function showAddress(hash, read) {
   const axis = first('x'), [from, to] = (first('zoom') ?? '').split('~').map(Number);
   const sort = first('sort') ?? '';
   Object.assign(page, {
-    axis: AXES.includes(axis) ? axis : 'frames', zoom: to > from ? [from, to] : null,
+    axis: AXES.includes(axis) ? axis : 'frames',
+    zoom: to > from && from >= 0 && to < Infinity ? [from, to] : null,
     what: first('what') ?? 'training', log: first('log') === '1', each: first('each') === '1',
     smooth: Math.min(Math.max(Math.round(number('smooth', SMOOTH)), 1), 50),
-    threshold: number('mastered', 0.9), score: first('score') ?? '',
+    threshold: THRESHOLDS.find((x) => x === number('mastered')) ?? 0.9, score: first('score') ?? '',
     sort: { column: sort.replace(/^-/, ''), down: !sort.startsWith('-') },
   });
   const chosen = first('theme');

@@ -102,12 +102,19 @@ export function timeAxis() {
   const end = Math.max(...all.map((times) => times.at(-1)));
   const first = Math.min(...all.map((times) => times.find((x) => x > 0) ?? end));
   const whole = page.log ? [first * 0.9, end * 1.05] : [0, end * 1.005];
-  const range = page.zoom ?? whole;
+  const range = zoomWithin(whole);
   const [scale, clock] = page.axis === 'seconds' ? clockOf(range[1]) : [1];
   return {
     kind: page.log ? 'log' : 'linear', range, scale, format: (x) => short(x / scale),
     unit: clock ?? axisTitle(), title: clock ? `${axisTitle()}, in ${clock}` : axisTitle(),
   };
+}
+
+// A logarithmic axis cannot begin at zero.
+function zoomWithin(whole) {
+  if (!page.zoom || !page.log) return page.zoom ?? whole;
+  const [from, to] = page.zoom;
+  return to > whole[0] ? [Math.max(from, whole[0]), to] : whole;
 }
 
 // The unit in which seconds are shown, and its length.

@@ -8,6 +8,7 @@ import { short } from './text.js';
 import { taskShown } from './why.js';
 
 const madeClips = new Map();  // by job, task, run and moment: a clip, or the promise of one
+const askedFor = new Map();  // by job, task and run: the moment asked for last
 const holders = new Map();  // by element: who is in it, the moment that is shown, and its text
 
 // For the series in focus beside its task, or, if another is beside it, both below their graphs.
@@ -26,8 +27,8 @@ export function drawClips() {
 function drawClip(holder, s, task) {
   const run = s.runs.find((one) => momentsOf(s, task, one).length) ?? s.runs[0];
   const who = `${s.job.key} ${s.job.created} ${task} ${run}`, moments = momentsOf(s, task, run);
-  const before = holders.get(holder);
-  const state = before?.who === who ? before : { who, shown: null, text: '' };
+  const known = holders.get(holder);
+  const state = known?.who === who ? known : { who, shown: null, text: '' };
   holders.set(holder, state);
   const wanted = moments.length ? moments[pointAt(moments, page.frames)] : null;
   const ask = { s, task, run, moments, wanted, who };
@@ -39,9 +40,11 @@ function drawClip(holder, s, task) {
   }
   if (clip && !(clip instanceof Promise)) return showClip(holder, state, ask, clip);
   if (clip) return sayOfClip(holder, state, 'playing …', wanted);
-  // while runs train, a newer agent is offered, and the clip of an older one stays
-  if (page.frames < Infinity || state.shown === null) return offerClip(holder, state, ask);
-  return showClip(holder, state, ask, madeClips.get(`${who} ${state.shown}`));
+  // while runs train, a newer agent is offered, and the clip of an older one comes and stays
+  const before = askedFor.get(who), older = madeClips.get(`${who} ${before}`);
+  if (page.frames < Infinity || !older || older.error) return offerClip(holder, state, ask);
+  if (older instanceof Promise) return sayOfClip(holder, state, 'playing …', before);
+  return showClip(holder, state, ask, older);
 }
 
 // The moments, in frames, at which a run's agent can be seen on a task.
@@ -81,6 +84,7 @@ function watchButton({ s, task, run, wanted, who }) {
     const asked = page.source.clip(s.job, task, run, wanted)
       .catch(() => ({ error: 'mastery watch does not answer' }));
     madeClips.set(`${who} ${wanted}`, asked);
+    askedFor.set(who, wanted);
     asked.then((found) => {
       madeClips.set(`${who} ${wanted}`, { ...found, frames: wanted });
       drawClips();

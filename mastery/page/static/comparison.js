@@ -1,17 +1,17 @@
 // The programs side by side: how fast each task was mastered, how good they are, and how sure that
 // is.
 
+import { writeAddress } from './address.js';
 import { options, rebuild, sample } from './controls.js';
 import { csvButton } from './downloads.js';
 import { $, make } from './elements.js';
 import {
-  curriculum, firstOf, lastKnown, mean, page, scoreName, series, SMOOTH, unit, weights,
+  curriculum, firstOf, lastKnown, mean, page, scoreName, series, SMOOTH, THRESHOLDS, unit, weights,
 } from './model.js';
 import { firstTime, improvement, interquartileMean, interval, upperMedian } from './statistics.js';
 import { count, digits, short } from './text.js';
 
 const MOST_COLUMNS = 40;  // tasks
-const THRESHOLDS = [0.5, 0.7, 0.8, 0.9, 0.95];
 
 // What a run's score may be.
 export function scoreKinds(shown) {
@@ -151,6 +151,7 @@ function tableHead({ key, head, note, highest = false }) {
   const click = () => {
     page.sort = { column: key, down: sorted ? !down : highest };
     drawComparison();
+    writeAddress();
   };
   const arrow = make('span', { class: 'arrow', 'aria-hidden': 'true' },
     !sorted ? '' : down ? ' ↓' : ' ↑');

@@ -15,6 +15,7 @@ import { count, digits, ordinal, percent, short, significant } from './text.js';
 
 const NAMED = 60;  // tasks that can still have a name in the picture
 const SMALLEST = 8;  // pixels of a text that can be read
+const LARGEST_TEXT = 12;  // and of one on a large disc
 const LATELY = 3;  // points over which the share of training is averaged
 
 const newGraph = () => ({
@@ -193,7 +194,7 @@ function updateNode(g, node, task, whole) {
   disc.style.setProperty('r', `${r}px`);
   disc.style.fill = fill;
   if (inside) {
-    const text = percent(mastery), size = Math.min(12, 1.8 * r / (0.56 * text.length));
+    const text = percent(mastery), size = Math.min(LARGEST_TEXT, 1.8 * r / textWidth(inside, text));
     inside.textContent = size >= SMALLEST && g.series ? text : '';
     inside.style.fontSize = `${size}px`;  // so that it fits into the disc
     inside.style.fill = ink;
@@ -207,6 +208,20 @@ function updateNode(g, node, task, whole) {
   node.setAttribute('aria-pressed', page.task === task ? 'true' : 'false');
   node.setAttribute('aria-label', `${curriculum().tasks[task]}: mastery ${percent(mastery)}, `
     + `${percent(share)} of training${place === null ? '' : `, learned ${ordinal(place)}`}`);
+}
+
+const textWidths = new Map();  // by the number of letters, since digits are equally wide
+
+// How wide a text is in letters of one pixel; it depends on the fonts that are there.
+function textWidth(element, text) {
+  if (!textWidths.has(text.length)) {
+    element.textContent = text;
+    element.style.fontSize = `${LARGEST_TEXT}px`;
+    const wide = element.getComputedTextLength() / LARGEST_TEXT;
+    if (!wide) return 0.7 * text.length;  // it is not on the screen
+    textWidths.set(text.length, wide);
+  }
+  return textWidths.get(text.length);
 }
 
 function updateEdges(g) {

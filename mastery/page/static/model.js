@@ -8,6 +8,7 @@ export const LEARNABLE = 0.5;  // the mastery of all ancestors from which a task
 export const LEARNED = 0.6;  // the mastery from which a task is learned
 const FORGOTTEN = 0.3;  // and below which one that was learned is forgotten
 export const SMOOTH = 5;  // points over which returns at the end are averaged, and curves at first
+export const THRESHOLDS = [0.5, 0.7, 0.8, 0.9, 0.95];  // of mastery, to choose from
 const MOST_SERIES = 8;  // that are shown at first
 const DASHES = ['solid', 'dash', 'dot', 'dashdot'];
 

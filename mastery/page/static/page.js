@@ -90,10 +90,8 @@ function draw() {
 const hasCurves = () => chosenJobs().some((job) => page.curves.get(job.key)?.frames.length);
 
 function drawNoJobs() {
-  $('title').textContent = document.title = 'Nothing to see yet';
-  $('headline').textContent = page.index.live
-    ? 'There is no training job here; it will be shown when it begins.' : '';
-  $('choose').hidden = $('live').hidden = true;
+  drawHead();
+  $('choose').hidden = true;
 }
 
 function drawBeforeFirst() {
