@@ -31,6 +31,7 @@ from mastery.teacher import Teacher
 
 if TYPE_CHECKING:
     from mastery.recording.record import record
+    from mastery.recording.recorder import Recorder
     from mastery.simulation.simulate import simulate
     from mastery.training.agent import load_agent
     from mastery.training.job import Job
@@ -50,6 +51,7 @@ __all__ = [
     "ProgramError",
     "ProgramLike",
     "Recipe",
+    "Recorder",
     "ReturnsError",
     "Task",
     "Teacher",
@@ -62,8 +64,9 @@ __all__ = [
     "simulate",
     "train",
 ]
-# imported when they are asked for: all but the first two need JAX
+# imported when they are asked for: all but the first three need JAX
 _WHERE = {
+    "Recorder": "recording.recorder",
     "record": "recording.record",
     "simulate": "simulation.simulate",
     "load_agent": "training.agent",

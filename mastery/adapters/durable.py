@@ -25,6 +25,8 @@ from mastery import checkpoint
 from mastery.curriculum import Curriculum
 from mastery.errors import CheckpointError, MasteryError
 from mastery.programs.program import ProgramLike
+from mastery.recording.record import record as begin_recording
+from mastery.recording.recorder import Recorder
 from mastery.teacher import Teacher
 
 try:
@@ -46,6 +48,7 @@ class DurableTeacher:
             teacher. If None, the folder must hold a teacher.
         program: Your own program, if the saved teacher has one and you give no `teacher`.
         every: Write a checkpoint when the journal holds this many updates.
+        record: A folder to record into, as with `mastery.record`.
 
     Raises:
         CheckpointError: If the folder cannot be used, is damaged, holds a different teacher, or
@@ -60,9 +63,12 @@ class DurableTeacher:
         *,
         program: ProgramLike | None = None,
         every: int = 10_000,
+        record: str | Path | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.teacher: Teacher
+        self._record = record
+        self._recording: Recorder | None = None
         self.clients: dict[str, int] = {}  # number of updates from each
         self._every = every
         self._number = 0  # number of the journal file
@@ -140,13 +146,15 @@ class DurableTeacher:
             os.close(self._journal)
             os.close(self._lock)
             self._journal = -1
+            if self._recording is not None:
+                self._recording.close()
 
     def _restore(self, teacher: Teacher | None, program: ProgramLike | None) -> None:
         path = self.folder / "teacher.ckpt"
         if not path.exists():
             if teacher is None:
                 raise CheckpointError(f"{self.folder} holds no teacher; pass the initial one")
-            self.teacher = teacher
+            self._follow(teacher)
             self.checkpoint()
             return
         meta, arrays = checkpoint.read(path, "shared teacher")
@@ -168,7 +176,7 @@ class DurableTeacher:
             raise CheckpointError(f"{path}: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} does not hold a shared teacher: {error!r}") from None
-        self.teacher = teacher
+        self._follow(teacher)  # from the checkpoint on: what follows is in the journal
         self._journal = self._open_journal(self._number)
         with open(self._journal, "rb", closefd=False) as file:
             lines = file.read().splitlines(keepends=True)
@@ -185,6 +193,11 @@ class DurableTeacher:
             self._apply(*record)
             whole += len(line)
         os.ftruncate(self._journal, whole)
+
+    def _follow(self, teacher: Teacher) -> None:
+        self.teacher = teacher
+        if self._record is not None:
+            self._recording = begin_recording(teacher, self._record)
 
     def _apply(self, client: str, have: int, updates: Sequence[Update]) -> str:
         wrong = ""

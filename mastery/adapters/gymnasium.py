@@ -29,6 +29,8 @@ with needs("mastery.adapters.gymnasium", "gymnasium"):
 from mastery.adapters.ledger import ENDLESS, STEPS, Ledger
 from mastery.adapters.sync_envs import SyncEnvs
 from mastery.adapters.task_env import KEPT, MakeEnv, Maker, TaskEnv
+from mastery.recording.adapters import Recording
+from mastery.recording.recorder import Recorder
 
 MODES = {"sync": SyncEnvs, "async": AsyncVectorEnv}
 LOOK = 1000  # steps between looks for episodes that do not end
@@ -53,6 +55,7 @@ class CurriculumEnv(TaskEnv):
         update_every: Environment steps in one teacher time-step, summed over all environments that
             share the teacher. If None, a time-step ends when you call `update()`.
         keep: The maximum number of environments to keep open.
+        record: A folder to record into, as with `mastery.record`, or the Recorder that it returned.
 
     Raises:
         MasteryError: If an argument is invalid, an environment cannot be made, or the tasks differ
@@ -71,13 +74,20 @@ class CurriculumEnv(TaskEnv):
         *,
         update_every: int | None = STEPS,
         keep: int = KEPT,
+        record: str | Path | Recorder | None = None,
     ) -> None:
         self.teacher, self._ledger = teacher, Ledger.of(teacher)
+        self._recording = Recording(teacher, record, "frames")
         self._ledger.set_every(update_every)
         self._return, self._length, self._running = 0.0, 0, False
         self._steps = 0  # since an episode ended
         super().__init__(Maker(make_env, teacher.curriculum), keep)
         self.check()
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """The recorder, if `record` was given."""
+        return self._recording.recorder
 
     def choose(self) -> int:
         """Draw the next task from the teacher."""
@@ -88,6 +98,7 @@ class CurriculumEnv(TaskEnv):
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode of a task that the teacher draws, or of `options["task"]` if given."""
         self._running = False
+        _ = self.recorder  # begins with the first episode
         observation, info = super().reset(seed=seed, options=options)
         self._return, self._length, self._running = 0.0, 0, True
         return observation, {**info, "task": self.task}
@@ -116,6 +127,7 @@ class CurriculumEnv(TaskEnv):
         """Close all environments and pass any remaining returns to the teacher."""
         super().close()
         self._ledger.flush()
+        self._recording.close()
 
 
 class CurriculumVectorEnv(Wrapper):
@@ -132,6 +144,7 @@ class CurriculumVectorEnv(Wrapper):
         autoreset_mode: Any of Gymnasium's three modes.
         update_every: As in `CurriculumEnv`.
         keep: As in `CurriculumEnv`, for each of the environments.
+        record: As in `CurriculumEnv`.
         **settings: Passed to Gymnasium's SyncVectorEnv or AsyncVectorEnv, e.g. `copy` or `context`.
 
     Raises:
@@ -148,6 +161,7 @@ class CurriculumVectorEnv(Wrapper):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         update_every: int | None = STEPS,
         keep: int = KEPT,
+        record: str | Path | Recorder | None = None,
         **settings: Any,
     ) -> None:
         check_whole("num_envs", num_envs)
@@ -163,6 +177,7 @@ class CurriculumVectorEnv(Wrapper):
                 f"autoreset_mode is {autoreset_mode!r}; choose from {known}"
             ) from None
         self.teacher, self._ledger = teacher, Ledger.of(teacher)
+        self._recording = Recording(teacher, record, "frames")
         self._ledger.set_every(update_every, num_envs)
         self._maker = Maker(make_env, teacher.curriculum)
         self._names = np.array(self._maker.names, object)
@@ -195,6 +210,11 @@ class CurriculumVectorEnv(Wrapper):
         self._drawn_at = -1  # the time-step at which they were drawn
 
     @property
+    def recorder(self) -> Recorder | None:
+        """The recorder, if `record` was given."""
+        return self._recording.recorder
+
+    @property
     def tasks(self) -> list[str]:
         """The current task of each environment."""
         return list(self._tasks)
@@ -210,6 +230,7 @@ class CurriculumVectorEnv(Wrapper):
                 `"task"`: the task to play, or a list with one task per environment; by default the
                 teacher draws.
         """
+        _ = self.recorder  # begins with the first episode
         given = {} if options is None else dict(options)
         mask = given.get("reset_mask")
         mask = np.ones(self.num_envs, bool) if mask is None else np.array(mask)
@@ -285,6 +306,7 @@ class CurriculumVectorEnv(Wrapper):
         """Close all environments and pass any remaining returns to the teacher."""
         super().close(**kwargs)
         self._ledger.flush()
+        self._recording.close()
 
     def _draw(self, which: Sequence[int]) -> None:
         """Draw the next task of these environments from the teacher's current probabilities."""

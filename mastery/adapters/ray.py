@@ -49,8 +49,11 @@ class _Actor:
     at the first call, so that errors reach the caller.
     """
 
-    def __init__(self, folder: str, program: ProgramLike | None, every: int) -> None:
-        self._folder, self._program, self._every = folder, program, every
+    def __init__(
+        self, folder: str, program: ProgramLike | None, every: int, record: str | None
+    ) -> None:
+        self._folder, self._program = folder, program
+        self._settings: dict[str, Any] = {"every": every, "record": record}
         self._open: DurableTeacher | None = None
 
     def begin(self, folder: str, teacher: Teacher) -> None:
@@ -61,14 +64,14 @@ class _Actor:
             )
         teacher = copy.deepcopy(teacher)  # arrays that come through Ray are read-only
         if self._open is None:
-            self._open = DurableTeacher(self._folder, teacher, every=self._every)
+            self._open = DurableTeacher(self._folder, teacher, **self._settings)
         else:
             teacher.load_state_dict(self._open.teacher.state_dict())
 
     @property
     def _shared(self) -> DurableTeacher:
         if self._open is None:
-            self._open = DurableTeacher(self._folder, program=self._program, every=self._every)
+            self._open = DurableTeacher(self._folder, program=self._program, **self._settings)
         return self._open
 
     def take(
@@ -160,6 +163,7 @@ class RemoteTeacher:
         name: str = "teacher",
         *,
         every: int = 10_000,
+        record: str | Path | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> RemoteTeacher:
         """Start the teacher's actor, or connect to the running one of this name.
@@ -172,6 +176,8 @@ class RemoteTeacher:
             folder: Where updates and checkpoints are written.
             name: The actor's name, by which workers find it.
             every: Updates between checkpoints; the journal holds those in between.
+            record: A folder in which the actor records the teacher, as with `mastery.record`. If
+                the actor dies, nothing that was acknowledged is missing from it.
             options: Options of the Ray actor, e.g. `{"resources": {"head": 1}}`.
 
         Returns:
@@ -183,6 +189,10 @@ class RemoteTeacher:
         """
         if not isinstance(teacher, Teacher):
             raise MasteryError(f"start needs a Teacher, not {teacher!r}")
+        if not (record is None or isinstance(record, str | Path)):
+            raise MasteryError(
+                f"record is {record!r:.80}; it must be a folder, as the teacher's actor writes it"
+            )
         if not ray.is_initialized():
             ray.init()
         settings: dict[str, Any] = {
@@ -197,7 +207,7 @@ class RemoteTeacher:
         remote = _unconnected(name)
         remote.actor = kind.options(
             name=name, namespace=NAMESPACE, get_if_exists=True, **settings
-        ).remote(place, own, every)
+        ).remote(place, own, every, None if record is None else str(Path(record).absolute()))
         try:
             remote._call(lambda actor: actor.begin.remote(place, teacher))
         except MasteryError:

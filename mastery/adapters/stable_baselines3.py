@@ -37,8 +37,11 @@ from mastery.adapters.gymnasium import CurriculumVectorEnv
 from mastery.adapters.ledger import Ledger
 from mastery.adapters.task_env import MakeEnv
 from mastery.adapters.trackers import scalars
+from mastery.recording.adapters import Recording
+from mastery.recording.recorder import Recorder
 
 KEPT = 2  # checkpoints kept
+COUNTERS = {"train/n_updates"}  # logged, and not worth a curve
 
 
 class GymnasiumVecEnv(VecEnv):
@@ -162,6 +165,8 @@ class CurriculumCallback(BaseCallback):
             the model and the teacher; `last_checkpoint` finds both or neither. The last two
             checkpoints are kept.
         save_every: Steps between checkpoints. One more is saved at the end of training.
+        record: A folder to record into, as with `mastery.record`, or the Recorder that it returned.
+            The losses that Stable-Baselines3 logs are recorded too.
 
     Raises:
         MasteryError: If `save_every` is invalid; or, when training starts, the model's environments
@@ -171,12 +176,22 @@ class CurriculumCallback(BaseCallback):
     """
 
     def __init__(
-        self, teacher: Teacher, save: str | Path | None = None, save_every: int = 50_000
+        self,
+        teacher: Teacher,
+        save: str | Path | None = None,
+        save_every: int = 50_000,
+        record: str | Path | Recorder | None = None,
     ) -> None:
         super().__init__()
         self.teacher, self._ledger = teacher, Ledger.of(teacher)
+        self._recording = Recording(teacher, record, "frames")
         self.folder = None if save is None else Path(save)
         self._save_every, self._saved_at = check_whole("save_every", save_every), 0
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """The recorder, if `record` was given."""
+        return self._recording.recorder
 
     def _on_training_start(self) -> None:
         try:
@@ -206,6 +221,7 @@ class CurriculumCallback(BaseCallback):
                         f"model has {self.num_timesteps}; resume from it with last_checkpoint(), "
                         "or save to another folder"
                     )
+        _ = self.recorder  # begins
 
     def _on_step(self) -> bool:
         return True
@@ -220,13 +236,23 @@ class CurriculumCallback(BaseCallback):
         self.logger.record("curriculum/time_steps", self.teacher.time_step)
 
     def _on_rollout_start(self) -> None:
+        self._record_losses()
         # by now the model has learned from everything the teacher has seen
         if self.num_timesteps - self._saved_at >= self._save_every:
             self._save()
 
     def _on_training_end(self) -> None:
         self._ledger.flush()
+        self._record_losses()
         self._save()
+        self._recording.close()
+
+    def _record_losses(self) -> None:
+        """Record what the model has logged of its training since the last rollout."""
+        if self.recorder is not None:
+            logged = self.logger.name_to_value
+            own = {k[6:]: v for k, v in logged.items() if k[:6] == "train/" and k not in COUNTERS}
+            self.recorder.log(**own)
 
     def _save(self) -> None:
         self._saved_at = self.num_timesteps

@@ -13,12 +13,15 @@ random order, before any of them is repeated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mastery.errors import CheckpointError, MasteryError, check_whole, did_you_mean, needs
+from mastery.recording.adapters import Recording
+from mastery.recording.recorder import Recorder
 from mastery.teacher import Teacher
 
 with needs("mastery.adapters.torch", "torch"):
@@ -93,6 +96,7 @@ class _Curriculum(Sampler[Any]):
         seed: int,
         num_replicas: int | None,
         rank: int | None,
+        record: str | Path | Recorder | None,
     ) -> None:
         if not isinstance(teacher, Teacher):
             raise MasteryError(f"a sampler needs a Teacher, not {teacher!r}")
@@ -102,6 +106,7 @@ class _Curriculum(Sampler[Any]):
         if not 0 <= self._rank < self._world:
             raise MasteryError(f"rank is {self._rank}; it must be from 0 to {self._world - 1}")
         self.teacher = teacher
+        self._recording = Recording(teacher, None if self._rank else record, "examples")
         self._examples = Examples(dataset, labels, teacher, seed)
         examples = len(dataset) if length is None else length
         self._steps = examples // (per_step * self._world)
@@ -112,6 +117,11 @@ class _Curriculum(Sampler[Any]):
             )
         self._at = 0
         self._resumed = False
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """The recorder, if `record` was given and this is rank 0."""
+        return self._recording.recorder
 
     def __len__(self) -> int:
         return self._steps
@@ -143,6 +153,7 @@ class _Curriculum(Sampler[Any]):
             ReturnsError: If a return or a task is invalid.
             MasteryError: If the ranks are not connected, or their teachers differ.
         """
+        _ = self.recorder  # begins
         if self._world == 1:
             costs = None if cost is None else {task: _plain(c) for task, c in cost.items()}
             plain = {task: _plain(given) for task, given in returns.items()}
@@ -204,6 +215,8 @@ class CurriculumSampler(_Curriculum):
         seed: The seed of the order of each task's examples.
         num_replicas: The number of ranks; by default from `torch.distributed`.
         rank: The rank of this process; by default from `torch.distributed`.
+        record: A folder to record into, as with `mastery.record`, or the Recorder that it returned.
+            Rank 0 records. Each return counts as one example, unless `update` gets costs.
 
     Raises:
         MasteryError: If a label is not a task, a task has no example, or an argument is invalid.
@@ -223,8 +236,9 @@ class CurriculumSampler(_Curriculum):
         seed: int = 0,
         num_replicas: int | None = None,
         rank: int | None = None,
+        record: str | Path | Recorder | None = None,
     ) -> None:
-        super().__init__(dataset, teacher, labels, length, 1, seed, num_replicas, rank)
+        super().__init__(dataset, teacher, labels, length, 1, seed, num_replicas, rank, record)
 
     def _draw(self) -> int:
         tasks = self.teacher.sample(self._world)
@@ -244,6 +258,7 @@ class CurriculumBatchSampler(_Curriculum):
         seed: The seed of the order of each task's examples.
         num_replicas: The number of ranks.
         rank: The rank of this process.
+        record: The folder to record into, or a Recorder.
 
     Raises:
         MasteryError: As in `CurriculumSampler`.
@@ -264,9 +279,12 @@ class CurriculumBatchSampler(_Curriculum):
         seed: int = 0,
         num_replicas: int | None = None,
         rank: int | None = None,
+        record: str | Path | Recorder | None = None,
     ) -> None:
         self.batch_size = check_whole("batch_size", batch_size)
-        super().__init__(dataset, teacher, labels, length, batch_size, seed, num_replicas, rank)
+        super().__init__(
+            dataset, teacher, labels, length, batch_size, seed, num_replicas, rank, record
+        )
 
     def _draw(self) -> list[int]:
         rows = self.teacher.curriculum.positions

@@ -22,6 +22,8 @@ import numpy as np
 
 from mastery import checkpoint
 from mastery.errors import CheckpointError, MasteryError, did_you_mean, needs
+from mastery.recording.adapters import Recording
+from mastery.recording.recorder import Recorder
 from mastery.teacher import Teacher
 
 with needs("mastery.adapters.trl", "trl"):
@@ -29,10 +31,12 @@ with needs("mastery.adapters.trl", "trl"):
 
 from accelerate.utils import gather_object
 from torch.utils.data import Sampler
+from transformers import TrainerCallback
 
 from mastery.adapters.torch import Examples, by_task, check_equal, mark
 
 FILE = "curriculum.ckpt"
+LOGGED = ("loss", "reward", "reward_std", "entropy", "kl", "grad_norm", "completions/mean_length")
 FEW = 32  # up to this many tasks are logged individually
 
 
@@ -94,6 +98,23 @@ class PromptSampler(Sampler[int]):
         return mixed
 
 
+class _Record(TrainerCallback):
+    """Records from the beginning of training, when a checkpoint has been loaded, to its end."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def on_train_begin(self, *args: Any, **kwargs: Any) -> None:
+        _ = self._recording.recorder
+
+    def on_log(self, *args: Any, logs: Any = None, **kwargs: Any) -> None:
+        if (recorder := self._recording.recorder) is not None:
+            recorder.log(**{name: logs[name] for name in LOGGED if name in (logs or {})})
+
+    def on_train_end(self, *args: Any, **kwargs: Any) -> None:
+        self._recording.close()
+
+
 _Trainer: Any = GRPOTrainer  # its type annotations are incomplete
 
 
@@ -108,6 +129,9 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         *args: Passed to `GRPOTrainer`.
         teacher: The teacher of the tasks that the dataset's prompts belong to.
         labels: The dataset column that holds each prompt's task.
+        record: A folder to record into, as with `mastery.record`, or the Recorder that it returned.
+            The unit is completion tokens. Process 0 records, also the losses and rewards that the
+            trainer logs.
         score: The reward function whose rewards are the tasks' returns; by default the weighted sum
             of all, which is what the trainer optimises. Set the tasks' minimum and maximum on its
             scale.
@@ -130,6 +154,7 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         teacher: Teacher,
         labels: str = "task",
         score: str | None = None,
+        record: str | Path | Recorder | None = None,
         **kwargs: Any,
     ) -> None:
         if not isinstance(teacher, Teacher):
@@ -144,7 +169,10 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         self.teacher = teacher
         self._labels, self._score = labels, score
         self._sampler: PromptSampler | None = None
+        self._recording = Recording(teacher, record, "tokens")
         super().__init__(*args, **kwargs)
+        if self.accelerator.is_main_process:
+            self.add_callback(_Record(self._recording))
         if self.train_dataset is None:
             raise MasteryError("train_dataset is missing; the curriculum draws prompts from it")
         Examples(self.train_dataset, labels, teacher, 0)  # raise early if the labels are wrong
@@ -155,6 +183,11 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         if score is not None and score not in self.reward_func_names:
             hint = did_you_mean(score, self.reward_func_names)
             raise MasteryError(f"score is {score!r}, which is not a reward function{hint}")
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """The recorder, if `record` was given and this is process 0."""
+        return self._recording.recorder if self.accelerator.is_main_process else None
 
     def _get_train_sampler(self, dataset: Any = None) -> PromptSampler:
         self._sampler = PromptSampler(
