@@ -108,9 +108,9 @@ def test_a_recorder_of_your_own_stays_yours(tmp_path, by_folder):
 def test_wrong_use_is_named(tmp_path):
     with pytest.raises(MasteryError, match=r"record is 3; it must be a folder, or a Recorder"):
         CurriculumEnv(make_env, make_teacher(), record=3)
-    with mastery.record(make_teacher(), tmp_path) as recorder:
-        with pytest.raises(MasteryError, match="follows another teacher"):
-            CurriculumEnv(make_env, make_teacher(), record=recorder)
+    recorder = mastery.record(make_teacher(), tmp_path)
+    with pytest.raises(MasteryError, match="follows another teacher"):
+        CurriculumEnv(make_env, make_teacher(), record=recorder)
 
 
 class Watch(CurriculumCallback):
