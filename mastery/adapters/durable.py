@@ -154,7 +154,7 @@ class DurableTeacher:
         if not path.exists():
             if teacher is None:
                 raise CheckpointError(f"{self.folder} holds no teacher; pass the initial one")
-            self._follow(teacher)
+            self._follow(teacher, again=False)
             self.checkpoint()
             return
         meta, arrays = checkpoint.read(path, "shared teacher")
@@ -176,7 +176,7 @@ class DurableTeacher:
             raise CheckpointError(f"{path}: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} does not hold a shared teacher: {error!r}") from None
-        self._follow(teacher)  # from the checkpoint on: what follows is in the journal
+        self._follow(teacher, again=True)  # from the checkpoint on: what follows is in the journal
         self._journal = self._open_journal(self._number)
         with open(self._journal, "rb", closefd=False) as file:
             lines = file.read().splitlines(keepends=True)
@@ -194,10 +194,10 @@ class DurableTeacher:
             whole += len(line)
         os.ftruncate(self._journal, whole)
 
-    def _follow(self, teacher: Teacher) -> None:
+    def _follow(self, teacher: Teacher, again: bool) -> None:
         self.teacher = teacher
         if self._record is not None:
-            self._recording = begin_recording(teacher, self._record)
+            self._recording = begin_recording(teacher, self._record, _again=again)
 
     def _apply(self, client: str, have: int, updates: Sequence[Update]) -> str:
         wrong = ""

@@ -28,6 +28,7 @@ def record(
     unit: str | None = None,
     score: str = "return",
     total: int | None = None,
+    _again: bool = False,
 ) -> Recorder:
     """Record a teacher's updates, for `mastery watch`, `report`, `runs`, `export` and notebooks.
 
@@ -79,11 +80,35 @@ def record(
                 f"the teacher is recorded in {other.directory} already; close that recorder first"
             )
         mark_folder(folder, teacher.curriculum)
-        part = _open_part(teacher, folder, seed, label, unit, score, total)
+        # a shared teacher that was killed early is back at time-step 0, and has a run
+        found = _own_part(teacher, folder, seed, label) if teacher.time_step or _again else None
+        if found is None:
+            part = _new_part(teacher, folder, seed, label, unit, score, total)
+        else:
+            part = PartWriter(found)
+            if total is not None:
+                part.describe(total=total)
         return Recorder(teacher, folder, part, unit)
 
 
-def _open_part(
+def _own_part(teacher: Teacher, folder: Path, seed: int | None, label: str | None) -> Path | None:
+    """The part that the teacher began, if it is there."""
+    text = teacher._program_text()
+    found = [look_at(path) for path in parts_of(folder)]
+    own = [p for p in found if same(p.job["programs"][0], text) and label in (None, p.label)]
+    if seed is None:
+        own = [part for part in own if part.job["stream"] == _stream(teacher)]
+    else:
+        own = [part for part in own if part.seed == seed]
+    if len(own) > 1:
+        raise MasteryError(
+            f"{' and '.join(str(part.directory) for part in own)} could both be continued by "
+            "this teacher; give seed=, the number at the end of the name"
+        )
+    return own[0].directory if own else None
+
+
+def _new_part(
     teacher: Teacher,
     folder: Path,
     seed: int | None,
@@ -92,27 +117,9 @@ def _open_part(
     score: str,
     total: int | None,
 ) -> PartWriter:
-    """The part that the teacher began, if it has trained before; else a new one."""
     text = teacher._program_text()
     program = text.removeprefix(OBJECT) if teacher.recipe is None else str(teacher.recipe)
     name = label or program
-    if teacher.time_step:
-        found = [look_at(path) for path in parts_of(folder)]
-        own = [p for p in found if same(p.job["programs"][0], text) and label in (None, p.label)]
-        if seed is None:
-            own = [part for part in own if part.job["stream"] == _stream(teacher)]
-        else:
-            own = [part for part in own if part.seed == seed]
-        if len(own) > 1:
-            raise MasteryError(
-                f"{' and '.join(str(part.directory) for part in own)} could both be continued by "
-                "this teacher; give seed=, the number at the end of the name"
-            )
-        if own:
-            part = PartWriter(own[0].directory)
-            if total is not None:
-                part.describe(total=total)
-            return part
     description = {
         "kind": "recorded",
         "curriculum": teacher.curriculum.to_dict(),

@@ -11,6 +11,7 @@ from threading import Timer
 import pytest
 
 from mastery import Curriculum, MasteryError, ReturnsError, Task, Teacher
+from mastery.rundir.results import load_results
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -158,3 +159,21 @@ def test_waiting_has_an_end(cluster, tmp_path):
     remote.flush()
     assert remote.time_step == 1
     remote.stop()
+
+
+def test_the_actor_records_and_goes_on_after_it_was_killed(cluster, tmp_path):
+    runs = tmp_path / "runs"
+    remote = RemoteTeacher.start(teacher(), tmp_path / "teacher", "recorded", record=runs)
+    for i in range(40):
+        remote.update({"easy": i / 40}, cost={"easy": 3})
+        if i == 20:
+            remote.flush()
+            ray.kill(remote.actor, no_restart=False)
+    remote.stop()
+    found = load_results(runs)
+    assert found.steps.tolist() == [*range(1, 41)]
+    assert found.returns[:, 0, 0].tolist() == pytest.approx([i / 40 for i in range(40)])
+    assert (found.unit, found.frames[-1], len(found.seeds)) == ("frames", 120, 1)
+    assert found.ended == "the loop ended"
+    with pytest.raises(MasteryError, match=r"record is 3; it must be a folder"):
+        RemoteTeacher.start(teacher(), tmp_path / "teacher", "recorded", record=3)

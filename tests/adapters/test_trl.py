@@ -7,12 +7,14 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mastery import CheckpointError, Curriculum, MasteryError, Task, Teacher
+from mastery.rundir.results import load_results
 
 with warnings.catch_warnings():  # what TRL does when it is imported is its own affair
     warnings.simplefilter("ignore")
@@ -81,7 +83,17 @@ def _split(items, size):
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-def trainer(folder, teacher, dataset=None, *, score=None, rewards=None, labels="task", **changes):
+def trainer(
+    folder,
+    teacher,
+    dataset=None,
+    *,
+    score=None,
+    rewards=None,
+    labels="task",
+    record=None,
+    **changes,
+):
     torch.manual_seed(0)
     tokenizer = example.make_tokenizer()
     settings = {
@@ -106,6 +118,7 @@ def trainer(folder, teacher, dataset=None, *, score=None, rewards=None, labels="
         teacher=teacher,
         score=score,
         labels=labels,
+        record=record,
         args=GRPOConfig(str(folder), **(settings | changes)),
     )
 
@@ -286,3 +299,27 @@ def test_too_few_prompts_for_a_batch_are_refused():
             repeats=1,
             seed=0,
         )
+
+
+def test_what_is_recorded_is_what_the_trainer_saw_and_resumes(tmp_path):
+    torch.set_num_threads(1)
+    reward, seen = seen_by(example.right_digits)
+    runs = tmp_path / "runs"
+    whole = trainer(tmp_path, Teacher(CURRICULUM, "mr", seed=1), rewards=reward, record=runs)
+    whole.train()
+    straight = load_results(runs)
+    losses = [entry["loss"] for entry in whole.state.log_history if "loss" in entry]
+    assert (straight.unit, straight.ended) == ("tokens", "the loop ended")
+    assert straight.scalars["loss"].values[:, 0].tolist() == pytest.approx(losses, abs=1e-12)
+    for point, batch in enumerate(seen):
+        for place, name in enumerate(CURRICULUM.names):
+            own = [score for task, _, score in batch if task == name]
+            assert straight.episodes[point, 0, place] == len(own)
+            if own:
+                assert straight.returns[point, 0, place] == pytest.approx(sum(own) / len(own))
+    again = trainer(tmp_path, Teacher(CURRICULUM, "mr", seed=1), record=runs)
+    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
+    found = load_results(runs)
+    assert len(found.seeds) == 1
+    assert found.steps.tolist() == straight.steps.tolist()
+    assert np.allclose(found.returns, straight.returns, equal_nan=True)
