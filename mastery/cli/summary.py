@@ -14,7 +14,7 @@ from mastery.cli.live import SHOWN, short
 from mastery.page.data import TASKS
 from mastery.page.thinned import fewer_points, fitting_bins
 from mastery.rundir.results import Results, load_results
-from mastery.rundir.where import KINDS, LEARNABLE, MASTERED, Account, Floats, account
+from mastery.rundir.where import KINDS, LEARNABLE, MASTERED, Account, account
 from mastery.statistics import upper_median
 
 TABLES = 4  # the most programs with a table each; more share one
@@ -136,9 +136,7 @@ def _spent_in_words(label: str, own: Account, first: bool) -> str:
     )
 
 
-def _learned_in_words(
-    label: str, own: Account, tasks: Sequence[str], last: int, unit: str
-) -> str:
+def _learned_in_words(label: str, own: Account, tasks: Sequence[str], last: int, unit: str) -> str:
     """How many tasks a program learned, and when it learned a certain one: the median over the
     runs that learned it."""
     count = int(np.isfinite(own.medians).sum())
