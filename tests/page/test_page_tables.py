@@ -269,7 +269,7 @@ def test_a_job_that_is_deleted_leaves_nothing(tmp_path, visit):
         assert page.title() == "stopped · diamond"
         shutil.rmtree(tmp_path / "runs" / "job")
         until(page, "$('title').textContent === 'Nothing to see yet'")
-        assert page.title() == "Nothing to see yet"
+        assert page.title() == "mastery"
         assert "task" not in page.text_content("#headline")
         assert not page.locator("#live").is_visible()
         assert not page.locator("#choose").is_visible()
