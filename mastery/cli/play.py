@@ -95,13 +95,14 @@ def play_command(
         from mastery.minigrid.play import check_gif, pictures, play, write_gif
 
         if Path(what).is_dir():
-            from mastery.training.agent import TrainedAdder, load_agent
+            from mastery.training.agent import TrainedAdder, TrainedAgent, load_agent
 
             trained = load_agent(what, run, seed, None if at is None else read_count(at))
-            if isinstance(trained, TrainedAdder):
+            if not isinstance(trained, TrainedAgent):
+                call = "add(12, 34)" if isinstance(trained, TrainedAdder) else "answer('12+34=')"
                 raise MasteryError(
-                    f"{what} holds a learner of addition, which cannot play; use it from Python: "
-                    "mastery.load_agent(DIR).add(12, 34)"
+                    f"{what} holds a learner of {trained.job.environments}, which cannot play; use "
+                    f"it from Python: mastery.load_agent(DIR).{call}"
                 )
             player = partial(trained.act, greedy=greedy)
     if gif:

@@ -67,11 +67,16 @@ def train_command(
             show_default="20M",
         ),
     ] = None,
+    completions: Annotated[
+        str | None,
+        typer.Option(help="In reasoning: completions per run, e.g. 200k.", show_default="200k"),
+    ] = None,
     preset: Annotated[
         str,
         typer.Option(
             help="The agent's settings: [bold]default[/bold]; [bold]paper[/bold], the agent and "
-            "MiniGrid of the paper's runs; [bold]paper-2019[/bold], the authors' later agent."
+            "MiniGrid of the paper's runs; [bold]paper-2019[/bold], the authors' later agent. In "
+            "reasoning [bold]small[/bold], a model for a CPU."
         ),
     ] = "default",
     set_: Annotated[
@@ -102,8 +107,8 @@ def train_command(
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Resume the job in this run directory. Of its settings, only --frames or "
-            "--examples can change."
+            help="Resume the job in this run directory. Of its settings, only --frames, --examples "
+            "or --completions can change."
         ),
     ] = None,
     elsewhere: Annotated[
@@ -126,16 +131,17 @@ def train_command(
     evaluate_every: Annotated[
         str | None,
         typer.Option(
-            help="Frames or examples between evaluations; 0 for none.",
-            show_default="250k frames or 100k examples",
+            help="Frames, examples or completions between evaluations; 0 for none.",
+            show_default="250k frames, 100k examples or 20k completions",
         ),
     ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Per evaluation and task: episodes played by each policy, or examples tested.",
-            show_default="32 episodes or 1000 examples",
+            help="Per evaluation and task: episodes played by each policy, examples tested, or "
+            "held-out problems completed.",
+            show_default="32 episodes, 1000 examples or 64 problems",
         ),
     ] = None,
     environments: Annotated[
@@ -161,6 +167,7 @@ def train_command(
     [dim]mastery train blocked-unlock-pickup[/dim]
     [dim]mastery train key-corridor --program mr,gprop-linreg,uniform --seeds 10 --frames 10M[/dim]
     [dim]mastery train addition-9 --program mr,gprop-linreg --seeds 4[/dim]
+    [dim]mastery train reasoning --program auto,uniform --seeds 10[/dim]
     [dim]mastery train --resume runs/key-corridor-mr[/dim]
     """
     if set_ and "list" in set_:
@@ -185,8 +192,9 @@ def train_command(
     )
     if resume is not None:
         _check_resume(context)
-        frames = _budget(job_to_resume(resume).settings.unit, frames, examples)
-        more = None if frames is None else read_count(frames)
+        budgets = {"frames": frames, "examples": examples, "completions": completions}
+        budget = _budget(job_to_resume(resume).settings.unit, budgets)
+        more = None if budget is None else read_count(budget)
         job = job_to_resume(resume, more)
         prepare(job.devices)
         _say_directory(resume)
@@ -202,8 +210,7 @@ def train_command(
             programs=tuple(split_programs(program)) if program is not None else None,
             seeds=seeds,
             seed=seed,
-            frames=frames,
-            examples=examples,
+            budgets={"frames": frames, "examples": examples, "completions": completions},
             environments=environments,
             chunk=chunk,
             evaluate_every=evaluate_every,
@@ -225,7 +232,11 @@ def train_command(
 
 
 # defaults by unit: length of a run, evaluation interval, episodes or examples per task evaluated
-USUAL = {"frames": ("2M", "250k", 32), "examples": ("20M", "100k", 1000)}
+USUAL = {
+    "frames": ("2M", "250k", 32),
+    "examples": ("20M", "100k", 1000),
+    "completions": ("200k", "20k", 64),
+}
 
 
 def _job(
@@ -234,8 +245,7 @@ def _job(
     preset: str,
     changes: dict[str, list[str]],
     variants: list[str],
-    frames: str | None,
-    examples: str | None,
+    budgets: dict[str, str | None],
     evaluate_every: str | None,
     episodes: int | None,
     **rest: Any,
@@ -262,16 +272,15 @@ def _job(
         variants=tuple(
             {name: _read(learner, name, texts[0]) for name, texts in v.items()} for v in each
         ),
-        frames=read_count(_budget(unit, frames, examples) or long),
+        frames=read_count(_budget(unit, budgets) or long),
         evaluate_every=read_count(evaluate_every or often),
         episodes=episodes or many,
         **rest,
     )
 
 
-def _budget(unit: str, frames: str | None, examples: str | None) -> str | None:
-    """The given budget in the job's unit, or None; MasteryError if given in the other unit."""
-    given = {"frames": frames, "examples": examples}
+def _budget(unit: str, given: dict[str, str | None]) -> str | None:
+    """The given budget in the job's unit, or None; MasteryError if given in another unit."""
     for name, value in given.items():
         if value is not None and name != unit:
             raise MasteryError(f"this curriculum counts {unit}; use --{unit}, not --{name}")
@@ -280,7 +289,7 @@ def _budget(unit: str, frames: str | None, examples: str | None) -> str | None:
 
 def _check_resume(context: typer.Context) -> None:
     """Refuse options that --resume does not accept: a job resumes with its own settings."""
-    may = {"resume", "frames", "examples", "elsewhere", "minutes", "save_every", "report", "clips"}
+    may = {"resume", *USUAL, "elsewhere", "minutes", "save_every", "report", "clips"}
     for parameter in context.command.params:
         name = str(parameter.name)
         given = context.get_parameter_source(name)

@@ -95,8 +95,8 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
         fixed = _fixed(text, runs)
         notes = _notes(db, job.count)
         checkpoint = _checkpoint(place.path, db, job.per_update)
-        moments = [] if job.addition else _moments(place.path, db, job.per_update)
-        ends = [checkpoint["frames"]] if checkpoint and not job.addition else []
+        moments = _moments(place.path, db, job.per_update) if job.plays else []
+        ends = [checkpoint["frames"]] if checkpoint and job.plays else []
         step, frames, _ = chunks[0] if chunks else (0, 0, 0.0)
         training = ended is None and (is_training(place.path) if locked is None else locked)
         return {
@@ -134,6 +134,7 @@ class _Job:
     per_update: int  # frames of an update of one run
     span: float  # largest range of a task's returns
     addition: bool
+    plays: bool  # whether its agents can be shown
 
 
 @lru_cache(maxsize=KEPT)
@@ -147,6 +148,7 @@ def _described(text: str) -> _Job:
         per_update=int(job["per_update"]),
         span=span_of(curriculum),
         addition=job["environments"] == "addition",
+        plays=job["environments"] in ("minigrid", "gymnasium"),
     )
 
 

@@ -29,7 +29,8 @@ def make(directory: str, task: str, run: int | None, at: int | None) -> dict[str
 
         agent = load_agent(directory, run, SEED, at)
     if not isinstance(agent, TrainedAgent):
-        raise MasteryError(f"{directory} holds a learner of addition, which cannot play")
+        kind = agent.job.environments
+        raise MasteryError(f"{directory} holds a learner of {kind}, which cannot play")
     if agent.job.environments == "minigrid":
         frames, text = _play_minigrid(agent, task)
     else:

@@ -19,9 +19,10 @@ from mastery.errors import CheckpointError, MasteryError
 from mastery.rundir.metrics import SCORES
 from mastery.rundir.milestones import agent_name
 
-FORMAT = 4
+FORMAT = 6
 RECORDED = 5  # written by `mastery.record`: format 4 and the tables of RECORDED_SCHEMA
-READABLE = (2, 3, 4, 5)  # format 2 has no learning progress, 3 no agents of earlier moments
+# format 2 has no learning progress, 3 no agents of earlier moments, 4 no measures
+READABLE = (2, 3, 4, 5, 6)
 
 SCHEMA = """
 CREATE TABLE job (format INTEGER NOT NULL, job TEXT NOT NULL, created TEXT NOT NULL, ended TEXT);
@@ -43,7 +44,12 @@ CREATE TABLE checkpoints (step INTEGER PRIMARY KEY, file TEXT NOT NULL);
 """
 # since format 4
 AGENTS = "CREATE TABLE IF NOT EXISTS agents (step INTEGER PRIMARY KEY, file TEXT NOT NULL);"
-SCHEMA += AGENTS
+# since format 6: numbers of a learner, such as the tokens that it generated in an update
+MEASURES = """
+CREATE TABLE IF NOT EXISTS measures (step INTEGER NOT NULL, run INTEGER NOT NULL,
+    name TEXT NOT NULL, value REAL NOT NULL, PRIMARY KEY (step, name, run)) WITHOUT ROWID;
+"""
+SCHEMA += AGENTS + MEASURES
 RECORDED_SCHEMA = """
 CREATE TABLE tests (step INTEGER PRIMARY KEY, frames INTEGER NOT NULL);
 CREATE TABLE scalars (step INTEGER NOT NULL, name TEXT NOT NULL, frames INTEGER NOT NULL,
@@ -357,6 +363,23 @@ def read_scalars(db: sqlite3.Connection) -> dict[str, Arrays]:
     for name, frames, value in rows:
         found.setdefault(_text(name), []).append((float(frames), float(value)))
     return {name: [_whole(x[:, 0]), x[:, 1]] for name, x in _arrays(found)}
+
+
+def read_measures(db: sqlite3.Connection, after: int, runs: int) -> dict[str, Arrays]:
+    """The frames (points,) and values (points, runs) of each number of the learner."""
+    if db.execute("SELECT format FROM job").fetchone()[0] < 6:
+        return {}
+    names = db.execute("SELECT DISTINCT name FROM measures ORDER BY name").fetchall()
+    found = {}
+    for name in (_text(row[0]) for row in names):
+        rows = db.execute(
+            "SELECT chunks.frames, value FROM measures JOIN chunks USING (step) "
+            "WHERE name = ? AND step > ? ORDER BY step, run",
+            (name, int(after)),
+        ).fetchall()
+        values = np.array(rows, np.float64).reshape(-1, runs, 2)
+        found[name] = [_whole(values[:, 0, 0]), values[:, :, 1]]
+    return found
 
 
 def _arrays(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 Array = Any  # a NumPy array
 POLICIES = ("greedy", "sampled")
-SCORES = {"frames": "return", "examples": "accuracy"}  # the name of the score by unit
+# the name of the score by unit
+SCORES = {"frames": "return", "examples": "accuracy", "completions": "pass rate"}
 
 
 class Metrics(NamedTuple):
     """Metrics of one chunk of training; each (updates, runs, tasks).
 
     In supervised learning, frames are training examples, episodes are the tests after an epoch,
-    and returns count the correct ones.
+    and returns count the correct ones. In reasoning, frames and episodes are completions.
     """
 
     probability: Array  # the probability of each task in this update, float
@@ -25,6 +27,7 @@ class Metrics(NamedTuple):
     # the learner does not test this
     solved: Array | None = None
     progress: Array | None = None  # β_c after this update, float; None if not recorded
+    scalars: Mapping[str, Array] | None = None  # (updates, runs): other numbers, by name
 
 
 class Evaluation(NamedTuple):

@@ -28,6 +28,7 @@ from mastery.rundir.database import (
     open_database,
     read_description,
     read_evaluation,
+    read_measures,
     read_notes,
     read_points,
     read_runs,
@@ -83,9 +84,8 @@ class Results(Curves):
     created: str
     ended: str | None  # why the job is finished; None if it is not
     training: bool  # whether a process is training it now
-    # of recorded jobs only
-    remarks: tuple[Remark, ...] = ()
-    scalars: Mapping[str, Scalars] = field(default_factory=dict)  # by name
+    remarks: tuple[Remark, ...] = ()  # of recorded jobs only
+    scalars: Mapping[str, Scalars] = field(default_factory=dict)  # other numbers, by name
 
     @property
     def groups(self) -> dict[str, Ints]:
@@ -159,7 +159,10 @@ def read_part(directory: Path, tasks: int | None = None) -> Results:
         recorded = job.get("kind") == "recorded"
         read = read_recorded if recorded else read_curves
         notes = read_notes(db) if recorded else []
-        scalars = read_scalars(db) if recorded else {}
+        if recorded:
+            scalars = {name: Scalars(x, y[:, None]) for name, (x, y) in read_scalars(db).items()}
+        else:
+            scalars = {name: Scalars(*x) for name, x in read_measures(db, 0, len(runs)).items()}
         return Results(
             **vars(read(db, len(runs), shown)),
             directory=directory,
@@ -178,7 +181,7 @@ def read_part(directory: Path, tasks: int | None = None) -> Results:
             ended=ended,
             training=is_training(directory),
             remarks=tuple(Remark(0, frames, text, when) for frames, when, text in notes),
-            scalars={name: Scalars(x, y[:, None]) for name, (x, y) in scalars.items()},
+            scalars=scalars,
         )
 
 

@@ -29,6 +29,7 @@ from mastery.errors import CheckpointError, MasteryError
 from mastery.rundir.database import (
     AGENTS,
     FORMAT,
+    MEASURES,
     SCHEMA,
     agents,
     checkpoint_name,
@@ -137,7 +138,7 @@ class Store:
             )
 
     def _upgrade(self) -> None:
-        """Add what older formats lack: learning progress (2) and the list of agents (3)."""
+        """Add what older formats lack: learning progress (2), agents (3) and measures (4)."""
         old = self._db.execute("SELECT format FROM job").fetchone()[0]
         if old == FORMAT:
             return
@@ -145,6 +146,7 @@ class Store:
             if old == 2:
                 db.execute("ALTER TABLE training ADD COLUMN progress REAL")
             db.execute(AGENTS)
+            db.execute(MEASURES)
             db.execute("UPDATE job SET format = ?", (FORMAT,))
 
     def change(self, job: JobLike) -> None:
@@ -227,6 +229,8 @@ class Store:
             db.executemany(
                 "INSERT INTO training VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _training(step, metrics)
             )
+            if metrics.scalars:
+                db.executemany("INSERT INTO measures VALUES (?, ?, ?, ?)", _measures(step, metrics))
             if evaluation is not None:
                 db.executemany(
                     "INSERT INTO evaluation VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -299,7 +303,9 @@ class Store:
     def _delete_after(self, step: int) -> None:
         """Delete all rows after a step."""
         with self._transaction() as db:
-            for table in ("chunks", "training", "evaluation", "solved", "checkpoints", "agents"):
+            for table in (
+                "chunks", "training", "measures", "evaluation", "solved", "checkpoints", "agents",
+            ):  # fmt: skip
                 db.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
 
     def _last_intact(
@@ -403,6 +409,12 @@ def _training(step: int, metrics: Metrics) -> list[tuple[Any, ...]]:
         b = None if beta is None else float(beta[-1, run, task])
         rows.append((step, run, task, p, m, int(frames[run, task]), n, mean if n else None, b))
     return rows
+
+
+def _measures(step: int, metrics: Metrics) -> list[tuple[int, int, str, float]]:
+    """The rows of a chunk: means over its updates."""
+    means = {name: np.asarray(x, np.float64).mean(0) for name, x in (metrics.scalars or {}).items()}
+    return [(step, run, name, float(x)) for name, y in means.items() for run, x in enumerate(y)]
 
 
 def _evaluation(step: int, evaluation: Evaluation) -> list[tuple[Any, ...]]:

@@ -23,8 +23,11 @@ from mastery.errors import CheckpointError, MasteryError
 from mastery.learners import addition
 from mastery.learners.addition import Network
 from mastery.learners.encoders import Space
+from mastery.learners.grpo import new_model
 from mastery.learners.ppo import Agent, PPOSettings, choose
+from mastery.learners.transformer import Transformer, sample
 from mastery.minigrid.editions import TODAY, find_edition
+from mastery.reasoning.alphabet import ANSWER, decode, encode
 from mastery.rundir.database import agents, best_runs, checkpoints, open_database
 from mastery.rundir.milestones import KIND as AGENTS_KIND
 from mastery.rundir.milestones import kept_runs
@@ -159,10 +162,33 @@ class TrainedAdder:
         return int("".join(str(digit) for digit in np.asarray(logits)[:, :, 0].argmax(1)))
 
 
+class TrainedReasoner:
+    """A trained transformer that answers prompts such as `12+34=`."""
+
+    def __init__(self, model: Transformer, job: Job, run: Run, seed: int) -> None:
+        self.model, self.job, self.run = model, job, run
+        self._random = np.random.default_rng(seed)
+        self._call = jax.jit(sample, static_argnames="greedy")
+
+    def answer(self, prompt: str, greedy: bool = True) -> str:
+        """The model's answer.
+
+        Args:
+            prompt: A problem as `mastery.reasoning.families` writes it, such as `12+34=`.
+            greedy: Take the likeliest symbols instead of drawing them.
+
+        Raises:
+            MasteryError: If the prompt is too long or has an unknown character.
+        """
+        uniforms = self._random.random((ANSWER, 1, 1), np.float32)
+        given = np.array([encode(prompt)], np.int32)
+        return decode(np.asarray(self._call(self.model, given, uniforms, greedy=greedy)[0])[0, 0])
+
+
 class Moment(NamedTuple):
     """A moment of training whose agents can be loaded."""
 
-    frames: int  # per run; examples in addition
+    frames: int  # per run; examples in addition, completions in reasoning
     path: Path
     kind: str  # of the file: a checkpoint, or only agents
     runs: Sequence[int]  # that the file is expected to hold
@@ -170,7 +196,7 @@ class Moment(NamedTuple):
 
 def load_agent(
     directory: str | Path, run: int | None = None, seed: int = 0, at: int | None = None
-) -> TrainedAgent | TrainedAdder:
+) -> TrainedAgent | TrainedAdder | TrainedReasoner:
     """Load a trained agent from a job: of its last good checkpoint, or of an earlier moment.
 
     Args:
@@ -183,7 +209,7 @@ def load_agent(
             first two seeds of each program. By default the last checkpoint.
 
     Returns:
-        The agent, or the network of an addition job.
+        The agent; the network of an addition job; the model of a reasoning job.
 
     Raises:
         MasteryError: If there is no such job or run, no checkpoint yet, or no agent of that time.
@@ -216,6 +242,9 @@ def load_agent(
     if job.environments == "addition":
         adder = jax.eval_shape(lambda key: Network(key, job.settings.width), jax.random.key(0))
         return TrainedAdder(filled(adder, "learner.network."), job, runs[run])
+    if job.environments == "reasoning":
+        model = jax.eval_shape(lambda key: new_model(key, job.settings), jax.random.key(0))
+        return TrainedReasoner(filled(model, "learner.model."), job, runs[run], seed)
     tasks, space = None, Space("cells", (7, 7), job.settings.actions)
     if job.environments == "gymnasium":
         from mastery.training.loops.gymnasium_tasks import GymnasiumTasks

@@ -44,10 +44,15 @@ def prepare(devices: int) -> None:
         raise MasteryError(f"JAX finds no device: {reason}") from None
     if jax.config.values["jax_compilation_cache_dir"] is None:
         with contextlib.suppress(RuntimeError):  # no home directory: no cache
-            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
             # code compiled for another processor must not be used
-            folder = cache / "mastery" / f"jax-{jax.__version__}-{processor()}"
+            folder = cache_folder() / f"jax-{jax.__version__}-{processor()}"
             jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
+
+
+def cache_folder() -> Path:
+    """Where mastery keeps what can be made again; RuntimeError if there is no home directory."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "mastery"
 
 
 def accelerated() -> bool:

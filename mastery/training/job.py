@@ -12,16 +12,18 @@ from typing import Any
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, check_distinct, check_whole, did_you_mean
 from mastery.learners.addition import ADDITION
+from mastery.learners.grpo import REASONING
 from mastery.learners.ppo import PPO
 from mastery.learners.settings import LearnerKind
 from mastery.minigrid.tasks import NAMES, task_id
 from mastery.programs.own import OwnRecipe, read_program
 from mastery.programs.recipe import default_program
+from mastery.reasoning.families import FAMILIES, LEVELS
 from mastery.rundir.database import open_database, read_description, reading
 from mastery.rundir.metrics import SCORES
 
 # by the kind of environments
-LEARNERS = {"minigrid": PPO, "gymnasium": PPO, "addition": ADDITION}
+LEARNERS = {"minigrid": PPO, "gymnasium": PPO, "addition": ADDITION, "reasoning": REASONING}
 MOST_UPDATES = 2**31 - 1  # per run
 MOST_FRAMES = 2**63 - 1  # what run.db can count
 
@@ -51,12 +53,13 @@ class Job:
             curriculum has an order, else `"auto"`.
         seeds: Number of seeds.
         seed: The first seed; the others follow it.
-        frames: Frames (examples in addition) per run, rounded up to whole chunks.
-        settings: The learner's: `PPOSettings` or `AdditionSettings`.
+        frames: Frames (examples in addition, completions in reasoning) per run, rounded up to whole
+            chunks.
+        settings: The learner's: `PPOSettings`, `AdditionSettings` or `ReasoningSettings`.
         grid: Several values for each of some settings; every combination is trained.
         variants: Changes of settings, `{}` for none; every variant is trained.
-        environments: `"minigrid"` (our own, compiled), `"gymnasium"` or `"addition"`;
-            `"auto"` chooses by the curriculum's tasks.
+        environments: `"minigrid"` (our own, compiled), `"gymnasium"`, `"addition"` or
+            `"reasoning"`; `"auto"` chooses by the curriculum's tasks.
         chunk: Updates per chunk. A chunk is one point of the curves.
         evaluate_every: Frames between evaluations, rounded to whole chunks; 0 for none.
         episodes: Episodes per task and policy in an evaluation.
@@ -260,16 +263,19 @@ def parse_job(directory: str | Path, description: Mapping[str, Any]) -> Job:
 
 
 def _environments(curriculum: Curriculum) -> str:
-    """Addition if every task sets `digits`; our MiniGrid if it has every task; else Gymnasium."""
-    if all("digits" in curriculum.settings.get(name, {}) for name in curriculum.names):
-        return "addition"
+    """Addition if every task sets `digits`; reasoning if every task sets `family`; our MiniGrid if
+    it has every task; else Gymnasium."""
+    for setting, found in (("digits", "addition"), ("family", "reasoning")):
+        if all(setting in curriculum.settings.get(name, {}) for name in curriculum.names):
+            return found
     for name in curriculum.names:
         env = curriculum.settings.get(name, {}).get("env")
         if env is None:
             raise MasteryError(
                 f"task {name!r} of {curriculum.name!r} has no environment; write "
                 'settings = { env = "MiniGrid-Unlock-v0" }, or any other id of Gymnasium; or '
-                "settings = { digits = 3 } in every task, for addition"
+                "settings = { digits = 3 } in every task, for addition; or "
+                'settings = { family = "sum", level = 1 } in every task, for reasoning'
             )
     ours = {f"MiniGrid-{name}" for name in NAMES}
     short = [str(curriculum.settings[name]["env"]).rpartition("-v")[0] for name in curriculum.names]
@@ -289,6 +295,20 @@ def minigrid_tasks(curriculum: Curriculum) -> list[int]:
             )
         found[number] = name
     return list(found)
+
+
+def reasoning_tasks(curriculum: Curriculum) -> tuple[list[int], list[int]]:
+    """The number of the family and the level of each task."""
+    families, levels = [], []
+    for name in curriculum.names:
+        settings = curriculum.settings.get(name, {})
+        family = str(settings.get("family"))
+        if family not in FAMILIES:
+            hint = did_you_mean(family, FAMILIES)
+            raise MasteryError(f"task {name!r}: there is no family {family!r} of problems{hint}")
+        families.append(list(FAMILIES).index(family))
+        levels.append(check_whole(f"task {name!r}: level", settings.get("level"), 1, LEVELS))
+    return families, levels
 
 
 def digits_of(curriculum: Curriculum) -> list[int]:

@@ -119,7 +119,7 @@ def train(job: Job, directory: str | Path, options: TrainOptions = _DEFAULT) -> 
         >>> mastery.resume("runs/first")
     """
     check_new(Path(directory))
-    loop = make_loop(job)  # raises before anything is written
+    loop = make_loop(job, options.note)  # raises before anything is written
     with Store(directory, job) as store:
         return _train(store, job, loop, options)
 
@@ -165,7 +165,7 @@ def resume(
 def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]], note: Note | None) -> Loop:
     """The loop of a saved job; `sources` says where its own programs were, and their SHA-256."""
     try:
-        loop = make_loop(job)
+        loop = make_loop(job, note)
     except ProgramError as error:
         places = ", ".join(source["file"] for source in sources.values())
         hint = f"; the job was started with {places}" if places else ""
@@ -235,8 +235,13 @@ def _layout(job: Job, hardware: Mapping[str, Any]) -> int:
     return job.parts(devices) if hardware.get("device") == "cpu" else devices
 
 
-def make_loop(job: Job) -> Loop:
-    """The loop for the job's kind of environments."""
+def make_loop(job: Job, note: Note | None = None) -> Loop:
+    """The loop for the job's kind of environments; `note` hears of work before training."""
+    if job.environments == "reasoning":
+        from mastery.training.loops.reasoning import ReasoningLoop
+        from mastery.training.pretraining import load_model
+
+        return ReasoningLoop(job, load_model(job, note))
     if job.environments == "addition":
         from mastery.training.loops.addition import AdditionLoop
 
@@ -315,7 +320,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
 
 def _plays(job: Job) -> bool:
     """Whether `mastery play` can show the job's agents, so that some of them are kept."""
-    return job.environments != "addition"
+    return job.environments in ("minigrid", "gymnasium")
 
 
 def _agents(job: Job, arrays: Mapping[str, NDArray[Any]]) -> Agents:

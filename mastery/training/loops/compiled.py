@@ -12,7 +12,7 @@ learner and number of devices. `jax.shard_map` spreads runs over devices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ class Learned(NamedTuple):
     frames: Array
     solved: Array | None = None  # (): see `Metrics`
     cost: Array | None = None  # what the returns cost; by default the frames
+    scalars: Mapping[str, Array] | None = None  # (): see `Metrics`
 
 
 class Student(NamedTuple):
@@ -139,6 +140,7 @@ def pieces(student: Student, slots: int) -> Pieces:
             frames,
             learned.solved,
             program.progress(state),
+            learned.scalars,
         )
         return teaching(state, key, following), metrics
 
