@@ -45,6 +45,7 @@ class ReasoningSettings:
     prompts: int = setting(64, "prompts per update, which is one time-step of the teacher")
     group: int = setting(8, "completions of each prompt")
     minibatches: int = setting(2, "minibatches of an update, each one step of Adam")
+    epochs: int = setting(1, "times that an update learns from its completions")
     width: int = setting(256, "features of a symbol")
     layers: int = setting(4, "layers")
     heads: int = setting(8, "heads per layer")
@@ -215,7 +216,9 @@ def learn(
 
     # the problems were drawn independently, so their order is random already
     split = jax.tree.map(lambda x: x.reshape(settings.minibatches, -1, *x.shape[1:]), seen)
-    (model, optimiser), _ = lax.scan(one, (learner.model, learner.optimiser), split)
+    model, optimiser = learner.model, learner.optimiser
+    for _ in range(settings.epochs):
+        (model, optimiser), _ = lax.scan(one, (model, optimiser), split)
 
     mine = (task[:, None] == jnp.arange(len(tasks.family))).astype(jnp.int32)  # (n, tasks)
     tokens = (completion != PAD).sum((1, 2))
