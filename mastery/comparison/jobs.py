@@ -58,7 +58,7 @@ class ComparisonJob:
     name: str = "reasoning"
     curriculum: str = "reasoning"
     seeds: int = 10
-    completions: int = 2_000_000
+    completions: int = 800_000
 
     def job(self, scale: float = 1.0) -> Job:
         """The job at full size or scaled down.
