@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from mastery.comparison.curves import TokenCurves
 from mastery.comparison.jobs import Entry, label
-from mastery.comparison.measures import Row, at_tokens, bootstrap, grid, mean, smoothed
+from mastery.comparison.measures import Row, at_tokens, bootstrap, grid, mean, means, smoothed
 from mastery.drawing.colours import program_styles
 from mastery.paper.figures import STYLE
 
@@ -20,9 +20,7 @@ _LINES: dict[str, Any] = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-.
 
 def pass_rates(curves: TokenCurves, entries: Sequence[Entry], reference: str) -> Figure:
     """One panel for each thing that programs may know: mean pass rate by tokens, with intervals."""
-    tokens = grid(curves)
-    means = smoothed(at_tokens(curves, curves.passed.mean(2), tokens))
-    every = curves.runs
+    passed, every = means(curves), curves.runs
     shown = [entry for entry in entries if label(entry) in every]
     styles = program_styles([entry.name.lower() for entry in shown])
     panels = [key for key in ORDERS if any(entry.knows == key for entry in shown)]
@@ -32,7 +30,9 @@ def pass_rates(curves: TokenCurves, entries: Sequence[Entry], reference: str) ->
         for axis, key in zip(axes, panels, strict=True):
             own = [e for e in shown if e.knows == key or label(e) == reference]
             for entry in own:
-                values = means[:, every[label(entry)]]
+                program = label(entry)
+                tokens = grid(curves, program, program)
+                values = smoothed(at_tokens(curves, passed, every[program], tokens))
                 found = [bootstrap(mean, point) for point in values]
                 colour, dash = styles[entry.name.lower()]
                 x = tokens / 1e6
