@@ -163,16 +163,17 @@ def test_a_dark_page_is_printed_in_light_colours(report, visit, chosen):
     text = lambda: page.locator("#curve .tick").first.evaluate("(x) => getComputedStyle(x).fill")  # noqa: E731
     mr = lambda: page.locator("#curve path.curve:not(.faint)").first.get_attribute("stroke")  # noqa: E731
     disc = lambda: node(page, 0).locator(".disc").evaluate("(x) => x.style.fill")  # noqa: E731
-    dark = text(), mr(), disc()
+    chip = lambda: page.locator(".chip line").last.get_attribute("stroke")  # noqa: E731
+    dark = text(), mr(), disc(), chip()
     assert brightness(page) < 0.3
     page.emulate_media(media="print", color_scheme="light" if chosen else "dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert brightness(page) > 0.85
     assert mr() == "#0072B2"
-    assert all(a != b for a, b in zip((text(), mr(), disc()), dark, strict=True))
+    assert all(a != b for a, b in zip((text(), mr(), disc(), chip()), dark, strict=True))
     page.emulate_media(media="screen", color_scheme="light" if chosen else "dark")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert (text(), mr(), disc()) == dark
+    assert (text(), mr(), disc(), chip()) == dark
     assert brightness(page) < 0.3
 
 

@@ -314,6 +314,7 @@ function printing(on) {
   else if (screen.theme) dataset.theme = screen.theme;
   else delete dataset.theme;
   if (!page.group || !series().length) return;
+  drawChoose();
   drawShown(series());
   drawAllParts();
 }
