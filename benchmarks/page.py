@@ -377,10 +377,11 @@ def main() -> None:
     parser.add_argument("--record-only", action="store_true")
     given = parser.parse_args()
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        if not given.rate_only:
+    if not given.rate_only:
+        with tempfile.TemporaryDirectory() as folder:
             rows += recording(Path(folder))
-        if not (given.rate_only or given.record_only):
+    if not (given.rate_only or given.record_only):
+        with tempfile.TemporaryDirectory() as folder:
             rows += paper(Path(folder))
             rows += watching(Path(folder), given.turns, given.seconds)
     for points in () if given.record_only else (40, 1000):

@@ -70,6 +70,8 @@ def test_clips_of_both_agents_are_of_one_moment_and_begin_together(report, visit
         assert one == other
         starts.add(one)
     assert len(starts) == 3  # both began again each time
+    tops = [page.locator(f"{holder} img").bounding_box()["y"] for holder in holders]
+    assert tops[0] == tops[1]  # also if one of the graphs is higher
     page.locator("#beside-clip .moments button", has_text="192").click()
     assert page.text_content("#now").startswith("192 of 384")
     assert "After 192 frames: mr" in page.inner_text("#graph-clip")

@@ -147,3 +147,20 @@ def test_the_commands_work_on_a_recorded_folder(folder, tmp_path):
         rows = list(csv.DictReader(file))
     assert [float(row["return"]) for row in rows if row["task"] == "first"] == FIRST
     assert load_results(folder).unit == "frames"
+
+
+def test_charts_in_a_row_share_their_range_and_no_number_falls_on_a_title(report, visit):
+    page = visit(report)
+    see_all(page)
+    ranges = page.locator("#panels .chart").evaluate_all("(all) => all.map(({ y }) => y.range)")
+    assert len(ranges) == 4
+    assert all(found == ranges[0] for found in ranges)
+    for log in (False, True):
+        page.set_checked("#log", log)
+        chart = page.locator("#curve")
+        title = chart.locator(".axis-title").bounding_box()
+        texts = chart.locator("text.tick[text-anchor=middle]").all()
+        assert len(texts) > 1
+        for text in texts:
+            box = text.bounding_box()
+            assert box["y"] + box["height"] <= title["y"] + 1
