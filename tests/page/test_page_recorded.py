@@ -138,7 +138,7 @@ def test_the_commands_work_on_a_recorded_folder(folder, tmp_path):
         return result.output
 
     assert "diamond" in (listed := said("runs", folder.parent))
-    assert "900" in listed
+    assert "900 frames" in listed
     assert "finished" in listed
     assert "first" in said("show", folder)
     said("report", folder, "-o", tmp_path / "page.html")
