@@ -19,6 +19,8 @@ from mastery.rundir.results import load_results
 FIRST = [0.1, 0.3, 0.5, 0.5, 0.7, 0.9]  # the scores of the first task
 LEFT = [None, None, 0.2, 0.4, None, 0.6]  # of the second; the others are never played
 
+LONG = "completions/mean_length"  # as TRL names it
+
 
 def play(folder, seed=0, close=True):
     """Six updates of 100 frames on each task; prints nothing, returns the recorder."""
@@ -26,7 +28,7 @@ def play(folder, seed=0, close=True):
     for first, left in zip(FIRST, LEFT, strict=True):
         scores = {"first": first} | ({} if left is None else {"left": left})
         recorder.teacher.update(scores, cost=dict.fromkeys(scores, 100))
-        recorder.log(rate=3e-4, entropy=-0.69 + 0.16 * first)
+        recorder.log(rate=3e-4, entropy=-0.69 + 0.16 * first, **{LONG: first})
     recorder.evaluate(dict.fromkeys(diamond().names, 0.25))
     if close:
         recorder.close()
@@ -72,8 +74,8 @@ def test_the_mean_begins_at_once_and_counts_unseen_tasks_with_their_minimum(repo
 def test_a_number_that_never_changes_is_at_its_place(report, visit):
     page = visit(report)
     see_all(page)
-    rate = page.locator("#scalars .chart").nth(1)
-    assert page.locator("#scalars figcaption").all_inner_texts() == ["entropy", "rate"]
+    rate = page.locator("#scalars .chart").nth(2)
+    assert page.locator("#scalars figcaption").all_inner_texts() == [LONG, "entropy", "rate"]
     along = numbers_along(rate)
     assert min(along) < 3e-4 < max(along)
     assert min(along) > 0  # an axis from -1 to 1 would say that it is 0
@@ -87,7 +89,15 @@ def test_every_axis_has_two_numbers(report, visit):
     see_all(page)
     charts = page.locator(".chart")
     assert all(len(numbers_along(charts.nth(i))) > 1 for i in range(2 + 4))
-    assert len(numbers_along(page.locator("#scalars .chart").first)) > 1
+    assert len(numbers_along(page.locator("#scalars .chart").nth(1))) > 1
+
+
+def test_a_long_name_falls_on_no_other_one(report, visit):
+    page = visit(report, width=400)
+    see_all(page)
+    wide = "(all) => all.map((x) => [x.scrollWidth, x.clientWidth])"
+    for needed, there in page.locator("#scalars figcaption").evaluate_all(wide):
+        assert needed <= there
 
 
 def test_a_live_page_shows_what_the_loop_has_printed(tmp_path, visit):
