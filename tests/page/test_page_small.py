@@ -90,12 +90,22 @@ ACTIVE = """() => {
 }"""
 
 
+def active(page):
+    """What has the focus; parts that come into sight may be drawn, and move it, for a moment."""
+    for _ in range(20):
+        found = page.evaluate(ACTIVE)
+        if found["inSight"] and (found["inBar"] or not found["hidden"]):
+            break
+        page.wait_for_timeout(50)
+    return found
+
+
 def stops(page, most=200):
     """Every stop of the Tab key, once round the page."""
     found = []
     for _ in range(most):
         page.keyboard.press("Tab")
-        found.append(page.evaluate(ACTIVE))
+        found.append(active(page))
         if page.evaluate("document.activeElement === document.body"):
             return found[:-1]
     return found
