@@ -88,8 +88,9 @@ def means(curves: TokenCurves) -> Floats:
     """(points, runs): the pass rate, mean over tasks, as if all evaluations were equally hard.
 
     All runs are evaluated on the same problems at a point; in the curves that ship, on others at
-    the next, so some points are easier for all. How much is told by the mean over all runs: its distance from a
-    smooth curve (a parabola in the logarithm of the completions) is taken off every run.
+    the next, so some points are easier for all. The mean over all runs shows by how much: its
+    distance from a smooth curve (a parabola in the logarithm of the completions) is taken off every
+    run.
     """
     passed: Floats = curves.passed.mean(2)
     if len(passed) < 6:

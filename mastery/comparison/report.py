@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mastery.checkpoint import replace_file
 from mastery.comparison.curves import TokenCurves
-from mastery.comparison.jobs import ENTRIES, Entry, label
+from mastery.comparison.jobs import ENTRIES, ORDER, Entry, label
 from mastery.comparison.measures import Row, hard_tasks, rows, stuck_tasks, times
 from mastery.drawing.static_page import section, static_page
 from mastery.paper.sections import Table, to_html
@@ -16,7 +16,6 @@ from mastery.statistics import Estimate
 
 REFERENCE = "uniform"
 GOALS = (0.62, 0.63, 0.64, 0.65)  # pass rates
-ORDER = {"none": "no order", "true": "true order", "wrong": "wrong order"}
 
 
 def percent(x: Estimate) -> str:
