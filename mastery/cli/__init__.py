@@ -15,6 +15,7 @@ from mastery.cli.jobs import export_command, runs_command
 from mastery.cli.page import report_command, watch_command
 from mastery.cli.paper import paper_command
 from mastery.cli.play import play_command
+from mastery.cli.pretrain import pretrain_command
 from mastery.cli.simulate import simulate_command
 from mastery.cli.train import train_command
 
@@ -75,6 +76,7 @@ app.command("runs", cls=_Command)(runs_command)
 app.command("export", cls=_Command)(export_command)
 app.command("paper", cls=_Command)(paper_command)
 app.command("benchmark", cls=_Command)(benchmark_command)
+app.command("pretrain", cls=_Command)(pretrain_command)
 app.command("play", cls=_Command)(play_command)
 app.command("simulate", cls=_Command)(simulate_command)
 app.command("show", cls=_Command)(show)

@@ -260,7 +260,7 @@ def _job(
     chosen: dict[str, Any] = {}
     grid: dict[str, tuple[float, ...]] = {}
     for name, texts in changes.items():
-        values = tuple(_read(learner, name, text) for text in texts)
+        values = tuple(read_setting(learner, name, text) for text in texts)
         if len(values) == 1:
             chosen[name] = values[0]
         else:
@@ -271,10 +271,10 @@ def _job(
     return Job(
         curriculum,
         environments=environments,
-        settings=replace(_preset(learner, preset), **chosen),
+        settings=replace(find_preset(learner, preset), **chosen),
         grid=grid,
         variants=tuple(
-            {name: _read(learner, name, texts[0]) for name, texts in v.items()} for v in each
+            {name: read_setting(learner, name, texts[0]) for name, texts in v.items()} for v in each
         ),
         frames=read_count(_budget(unit, budgets) or long),
         evaluate_every=read_count(evaluate_every or often),
@@ -304,13 +304,14 @@ def _check_resume(context: typer.Context) -> None:
             )
 
 
-def _preset(learner: Any, name: str) -> Any:
+def find_preset(learner: Any, name: str) -> Any:
+    """The settings of a preset."""
     if name not in learner.presets:
         raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, learner.presets)}")
     return learner.presets[name]
 
 
-def _read(learner: Any, name: str, text: str) -> Any:
+def read_setting(learner: Any, name: str, text: str) -> Any:
     """Parse the value of a setting."""
     kinds = {f.name: str(f.type) for f in fields(learner.settings)}
     if name not in kinds:
@@ -334,7 +335,7 @@ def _list_settings(preset: str, curriculum: str | None, environments: str) -> No
     learner = PPO
     if curriculum is not None:
         learner = Job(Curriculum.load(curriculum), environments=environments).learner
-    chosen = _preset(learner, preset)
+    chosen = find_preset(learner, preset)
     for f in fields(learner.settings):
         several = " (can differ between runs)" if f.name in learner.hyper._fields else ""
         value = f"{f.name}={getattr(chosen, f.name)}"

@@ -26,9 +26,18 @@ from mastery.drawing.pictures import places
 from mastery.errors import MasteryError
 from mastery.page.places import Place, Problem
 from mastery.page.tail import Tail as Tail
-from mastery.page.thinned import Numbers, as_array, document, fitting_bins, thin, times_of
+from mastery.page.thinned import (
+    Numbers,
+    as_array,
+    document,
+    fitting_bins,
+    thin,
+    thin_scalars,
+    times_of,
+)
 from mastery.programs.own import OwnRecipe, read_program
 from mastery.programs.texts import OBJECT
+from mastery.rundir.curves import Scalars
 from mastery.rundir.database import (
     agents,
     checkpoints,
@@ -39,6 +48,7 @@ from mastery.rundir.database import (
     last_chunks,
     last_evaluated,
     open_database,
+    read_measures,
     read_runs,
     read_sessions,
     read_solved,
@@ -202,6 +212,7 @@ def job_curves(
         which = (text, created, calls)
         curves = tail.read(db, which, runs, job.tasks, after=(since << k) * job.chunk)
         solved = read_solved(db, runs) if job.addition else None
+        measures = read_measures(db, 0, runs)  # all points: they are few
         full = since + (len(curves.steps) >> k)
         tail.keep(which, curves, after=(full << k) * job.chunk)
         return {
@@ -211,6 +222,7 @@ def job_curves(
             "sessions": calls,
             **document(*thin(curves, job.chunk, k), solved, job.span, numbers),
             **times_of(curves, job.chunk, k),
+            "scalars": {name: thin_scalars(Scalars(*x)) for name, x in measures.items()},
         }
 
 

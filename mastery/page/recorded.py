@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mastery.errors import MasteryError
 from mastery.page.data import TASKS, Entry, first_tasks, fixed_entry, session_entry, span_of
 from mastery.page.places import Place
-from mastery.page.thinned import POINTS, Numbers, as_array, document, most_points
-from mastery.rundir.curves import Curves, Scalars
+from mastery.page.thinned import Numbers, as_array, document, most_points, thin_scalars
+from mastery.rundir.curves import Curves
 from mastery.rundir.database import is_training
 from mastery.rundir.parts import changed, is_folder, parts_of
 from mastery.rundir.results import Results, join, read_part
-from mastery.rundir.side_by_side import bin_means
 
 KEPT = 64  # parts whose curves are cached
 BEHIND = 0.05  # a run that lags by more, as a share of the frames, is named
@@ -81,7 +79,7 @@ def recorded_curves(place: Place, numbers: Numbers = as_array) -> dict[str, Any]
         **document(fewer.frames, found, tests, None, span_of(curriculum), numbers),
         "seconds": np.round(fewer.seconds, 1).tolist(),
         "steps": fewer.steps.tolist(),
-        "scalars": {name: _scalars(x) for name, x in job.scalars.items()},
+        "scalars": {name: thin_scalars(x) for name, x in job.scalars.items()},
     }
 
 
@@ -106,21 +104,6 @@ def _thinned(job: Curves, curves: int) -> Curves:
     bins = np.minimum(np.searchsorted(ends, job.frames), most - 1)
     updates = np.diff(job.steps, prepend=0)
     return job.merged(np.flatnonzero(np.diff(bins, prepend=-1)), updates)
-
-
-def _scalars(scalars: Scalars) -> dict[str, Any]:
-    frames: NDArray[Any] = scalars.frames
-    values = scalars.values
-    if len(frames) > POINTS:
-        ends = np.linspace(0, frames[-1], POINTS + 1)[1:]
-        last = np.searchsorted(frames, ends, "right")
-        kept = np.unique(last[last > 0]) - 1
-        values, frames = bin_means(scalars, frames[kept]), frames[kept]
-    return {"frames": frames.tolist(), "values": [[_number(x) for x in run] for run in values.T]}
-
-
-def _number(x: float) -> float | None:
-    return None if np.isnan(x) else float(f"{x:.6g}")
 
 
 def _frames(part: Results) -> float:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.rundir.curves import Curves
+from mastery.rundir.curves import Curves, Scalars
+from mastery.rundir.side_by_side import bin_means
 
 POINTS = 240  # the most per curve; more could not be told apart
 FEWEST = 24  # the lowest that CELLS can push that limit to
@@ -113,3 +114,19 @@ def _significant(x: Floats, digits: int = 4) -> Floats:
         scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(x))))
         found: Floats = np.where(x == 0, 0.0, np.round(x * scale) / scale)
     return found
+
+
+def thin_scalars(scalars: Scalars) -> dict[str, Any]:
+    """A number of the loop as the page shows it: at most POINTS points, by run."""
+    frames: NDArray[Any] = scalars.frames
+    values = scalars.values
+    if len(frames) > POINTS:
+        ends = np.linspace(0, frames[-1], POINTS + 1)[1:]
+        last = np.searchsorted(frames, ends, "right")
+        kept = np.unique(last[last > 0]) - 1
+        values, frames = bin_means(scalars, frames[kept]), frames[kept]
+    return {"frames": frames.tolist(), "values": [[_number(x) for x in run] for run in values.T]}
+
+
+def _number(x: float) -> float | None:
+    return None if np.isnan(x) else float(f"{x:.6g}")

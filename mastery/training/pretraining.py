@@ -102,11 +102,7 @@ def pretrain(
     settings: ReasoningSettings, families: list[int], report: Report | None = None
 ) -> Transformer:
     """Train a new model on right answers to problems of some families, mostly easy ones."""
-    tasks = Tasks(
-        np.repeat(families, LEVELS).astype(np.int32),
-        np.tile(np.arange(1, LEVELS + 1), len(families)).astype(np.int32),
-    )
-    steps = settings.pretrain_steps
+    tasks, steps = every_level(families), settings.pretrain_steps
 
     @partial(jax.jit, donate_argnums=0)
     def some(learner: grpo.ReasoningLearner, first: Any) -> Any:
@@ -124,6 +120,23 @@ def pretrain(
         if report is not None:
             report(min(first + _STEPS, steps), steps, float(lost.mean()))
     return learner.model
+
+
+def pass_rates(model: Transformer, job: Job, each: int = 200) -> dict[str, list[float]]:
+    """The share of held-out problems that a model gets right by sampling, by family and level."""
+    families = families_of(job)
+    tasks = every_level(families)
+    test = jax.jit(lambda model, key: grpo.evaluate(model, key, tasks, each)[0][1])
+    found = np.asarray(test(model, jax.random.key(SEED))).reshape(len(families), LEVELS)
+    return {list(FAMILIES)[i]: row.tolist() for i, row in zip(families, found, strict=True)}
+
+
+def every_level(families: list[int]) -> Tasks:
+    """The tasks of some families, all levels."""
+    return Tasks(
+        np.repeat(families, LEVELS).astype(np.int32),
+        np.tile(np.arange(1, LEVELS + 1), len(families)).astype(np.int32),
+    )
 
 
 def _choose(which: Any, a: Any, b: Any) -> Any:
