@@ -30,7 +30,7 @@ import numpy as np
 
 from mastery.errors import MasteryError
 from mastery.programs.own import read_program
-from mastery.simulation.prompts import ChosenFrom, KnownOrder, Prompts, simulate_prompts
+from mastery.simulation.prompts import ChosenFrom, KnownOrder, PromptWorld, simulate_prompts
 from mastery.statistics import Estimate, Floats, interquartile_mean, interval
 
 PROGRAMS = (
@@ -48,12 +48,12 @@ PROGRAMS = (
 )
 FOLLOW_ORDER = ("mr", "auto")
 WORLDS = {
-    "plain": Prompts(),
-    "chain": Prompts(chain=True),
-    "common": Prompts(common=0.5),
-    "memorised": Prompts(memorised=0.3),
-    "broken": Prompts(broken=0.2),
-    "hard": Prompts(easiest=1, hardest=7),  # few prompts have a signal at first
+    "plain": PromptWorld(),
+    "chain": PromptWorld(chain=True),
+    "common": PromptWorld(common=0.5),
+    "memorised": PromptWorld(memorised=0.3),
+    "broken": PromptWorld(broken=0.2),
+    "hard": PromptWorld(easiest=1, hardest=7),  # few prompts have a signal at first
 }
 TASKS: tuple[ChosenFrom, ...] = ("prompts", "categories")
 HEADS = ("area", "difference", "at half", "at the end", "no signal", "never drawn")

@@ -41,7 +41,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(63)
 
 
 @dataclass(frozen=True)
-class Prompts:
+class PromptWorld:
     """The settings of the world; see the equations in the module's docstring."""
 
     categories: int = 20
@@ -109,7 +109,7 @@ class _Model(NamedTuple):
 
 def simulate_prompts(
     programs: Sequence[str],
-    world: Prompts | None = None,
+    world: PromptWorld | None = None,
     *,
     tasks: ChosenFrom = "prompts",
     order: KnownOrder = "none",
@@ -137,7 +137,7 @@ def simulate_prompts(
         MasteryError: If an argument is invalid.
 
     Example:
-        >>> simulate_prompts(["auto", "uniform"], Prompts(broken=0.2), seeds=3)
+        >>> simulate_prompts(["auto", "uniform"], PromptWorld(broken=0.2), seeds=3)
     """
     if isinstance(programs, str):
         programs = [programs]
@@ -149,7 +149,7 @@ def simulate_prompts(
     check_whole("steps", steps)
     check_whole("seeds", seeds)
     check_whole("seed", seed, 0)
-    world = world or Prompts()
+    world = world or PromptWorld()
     outcomes = []
     for program in programs:
         runs = [
@@ -161,7 +161,7 @@ def simulate_prompts(
 
 
 def _run(
-    program: str, world: Prompts, tasks: ChosenFrom, order: KnownOrder, steps: int, seed: int
+    program: str, world: PromptWorld, tasks: ChosenFrom, order: KnownOrder, steps: int, seed: int
 ) -> tuple[Floats, Floats, float, float]:
     """One model under one program: the fields of `PromptOutcome` for one seed."""
     random = _random(seed)
@@ -199,7 +199,7 @@ def _random(seed: int, which: int = 1) -> np.random.Generator:
     return np.random.default_rng([seed, which])
 
 
-def _start(world: Prompts, random: np.random.Generator) -> _Model:
+def _start(world: PromptWorld, random: np.random.Generator) -> _Model:
     """The model and its prompts before the first time-step."""
     K, n = world.categories, world.categories * world.prompts
     category = np.repeat(np.arange(K), world.prompts)
@@ -223,7 +223,7 @@ def _pass_rate(model: _Model, chosen: Whole) -> Floats:
     return np.where(model.broken[chosen], 0.0, p)
 
 
-def _train(world: Prompts, model: _Model, chosen: Whole, share: Floats) -> _Model:
+def _train(world: PromptWorld, model: _Model, chosen: Whole, share: Floats) -> _Model:
     """The model after one time-step on the chosen prompts, given the share of each that passed."""
     K, k = world.categories, model.category[chosen]
     g = 4 * share * (1 - share)
@@ -233,7 +233,7 @@ def _train(world: Prompts, model: _Model, chosen: Whole, share: Floats) -> _Mode
     return model._replace(theta=theta, memorised=memorised)
 
 
-def _readiness(world: Prompts, model: _Model) -> Floats:
+def _readiness(world: PromptWorld, model: _Model) -> Floats:
     """(K,): ρ_k."""
     if not world.chain:
         return np.ones(world.categories)
@@ -241,7 +241,7 @@ def _readiness(world: Prompts, model: _Model) -> Floats:
     return np.where(model.rank == 0, 1.0, 0.05 + 0.95 * _held_out(world, model)[before])
 
 
-def _held_out(world: Prompts, model: _Model) -> Floats:
+def _held_out(world: PromptWorld, model: _Model) -> Floats:
     """(K,): the mean pass rate of each category over its difficulties."""
     x = (model.theta - model.beta)[:, None] - world.spread * _NODES
     found: Floats = _sigmoid(x) @ _WEIGHTS / _WEIGHTS.sum()
@@ -253,7 +253,7 @@ def _sigmoid(x: Floats) -> Floats:
     return found
 
 
-def _names(world: Prompts, tasks: ChosenFrom) -> list[str]:
+def _names(world: PromptWorld, tasks: ChosenFrom) -> list[str]:
     categories = [f"category-{k}" for k in range(world.categories)]
     if tasks == "categories":
         return categories
