@@ -321,6 +321,12 @@ class Prompts:
         """How many draws wait for their report."""
         return len(self._tickets.waiting)
 
+    @property
+    def mark(self) -> tuple[Any, ...]:
+        """A value that is equal for objects that will draw the same prompts, as on ranks."""
+        with self._lock:
+            return self._tickets.next, self._groups, self._random.bit_generator.state
+
     def state_dict(self) -> dict[str, Any]:
         """Return the full state of both levels; `load_state_dict` continues exactly from it."""
         with self._lock:

@@ -91,21 +91,25 @@ def from_state(prompts: Prompts, state: Mapping[str, Any]) -> None:
     prompts._counts_tokens, prompts._ignored = state["tokens"], ignored
 
 
-def write_state(path: str | Path, state: dict[str, Any]) -> None:
-    """Write a state to one file, atomically."""
+def write_state(
+    path: str | Path, state: dict[str, Any], more: Mapping[str, Any] | None = None
+) -> None:
+    """Write a state to one file, atomically, with arrays of an adapter's own."""
     teacher = dict(state["teacher"])
     arrays = {f"prompts.{name}": array for name, array in state["arrays"].items()}
     arrays |= {f"teacher.{name}": array for name, array in teacher.pop("state").items()}
+    arrays |= {f"more.{name}": array for name, array in (more or {}).items()}
     plain = {name: value for name, value in state.items() if name not in ("arrays", "teacher")}
     checkpoint.write(path, "prompts", {**plain, "teacher": teacher}, arrays)
 
 
 def read_state(path: str | Path) -> dict[str, Any]:
-    """Read the state that `write_state` wrote."""
+    """Read the state that `write_state` wrote, and under `more` an adapter's own arrays."""
     meta, arrays = checkpoint.read(path, "prompts")
     with saved_as(path):
         teacher = {**meta["teacher"], "state": _below(arrays, "teacher.")}
-        return {**meta, "teacher": teacher, "arrays": _below(arrays, "prompts.")}
+        own = {"arrays": _below(arrays, "prompts."), "more": _below(arrays, "more.")}
+        return {**meta, "teacher": teacher, **own}
 
 
 def make_teacher(state: Mapping[str, Any], program: Any) -> Teacher:
