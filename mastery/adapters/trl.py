@@ -81,7 +81,7 @@ class PromptSampler(Sampler[int]):
                     yield from [index] * self._generations
 
 
-class _Record(TrainerCallback):
+class RecordTraining(TrainerCallback):
     """Records from the beginning of training, when a checkpoint has been loaded, to its end."""
 
     def __init__(self, recording: Recording) -> None:
@@ -159,7 +159,7 @@ class CurriculumGRPOTrainer(_Trainer):  # type: ignore[misc]
         self._recording = Recording(teacher, record, "tokens")
         super().__init__(*args, **kwargs)
         if self.accelerator.is_main_process:
-            self.add_callback(_Record(self._recording))
+            self.add_callback(RecordTraining(self._recording))
         self.prompts = Prompts(
             self.train_dataset,
             teacher,
