@@ -173,7 +173,7 @@ def ids(tokenizer, player, row):
         ({"teacher": "mr"}, "needs a Teacher"),
         ({"labels": 3}, "labels is 3; it must be one task name per example"),
         ({"labels": ["1-digit"] * 3}, "3 labels for 60 examples"),
-        ({"score": "right"}, "not a reward function; did you mean 'right_digits'"),
+        ({"score": "right_digit"}, "not a reward function; did you mean 'right_digits'"),
         ({"rollout_worker": object()}, "rollout_worker was given"),
     ],
 )
