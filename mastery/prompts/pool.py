@@ -159,17 +159,16 @@ class PromptPool:
         active = np.flatnonzero(~arrays["retired"]).astype(np.int32)
         if order.dtype != np.int32 or not np.array_equal(np.sort(order), active):
             raise ValueError("the order of a pass is not one of its prompts")
-        every = range(len(names))
-        members = [active[task[active] == k] for k in every]
-        ends = np.cumsum([len(rows) for rows in members])
-        orders = np.split(order, ends[:-1]) if members else []
-        if any(np.any(task[o] != k) for k, o in zip(every, orders, strict=True)):
+        grouped = active[np.argsort(task[active], kind="stable")]
+        if not np.array_equal(task[order], task[grouped]):
             raise ValueError("a pass has prompts of another task")
+        ends = np.cumsum(np.bincount(task[active], minlength=len(names)))[:-1]
+        members, orders = (np.split(rows, ends) if names else [] for rows in (grouped, order))
         for name in _PROMPT | _TASK:
             setattr(self, name, np.array(arrays[name]))
         self.names = list(names)
         self.numbers = {name: k for k, name in enumerate(names)}
-        self.members, self.order = members, [np.array(o) for o in orders]
+        self.members, self.order = ([np.array(x) for x in part] for part in (members, orders))
         self.flying = np.zeros(len(task), np.int16)
 
     def _grow(self, columns: dict[str, Any], n: int) -> None:

@@ -30,11 +30,12 @@ from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum, Task
 from mastery.errors import MasteryError, check_whole
+from mastery.prompts.prompts import Prompts
 from mastery.teacher import Teacher
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-ChosenFrom = Literal["prompts", "categories"]
+ChosenFrom = Literal["prompts", "categories", "both"]
 KnownOrder = Literal["none", "true", "shuffled"]
 # means over a normal distribution: off by at most 1e-14 at a spread of 1, and 1e-4 at 5
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(63)
@@ -123,7 +124,8 @@ def simulate_prompts(
         programs: The programs' texts.
         world: The settings.
         tasks: What a teacher chooses among: `"prompts"`, or `"categories"`, from which prompts are
-            drawn evenly. All completions of a task in a time-step are its returns.
+            drawn evenly; or `"both"`: it chooses categories, and `mastery.Prompts` the prompts in
+            them. All completions of a task in a time-step are its returns.
         order: With categories, the order that the program is given: `"none"`; `"true"`, their
             chain, easiest first; or `"shuffled"`, a chain in random order.
         steps: The number of time-steps.
@@ -168,27 +170,73 @@ def _run(
     model = _start(world, random)
     names = _names(world, tasks)
     teacher = Teacher(_curriculum(names, _chain(order, model.rank, seed)), program, seed=seed)
-    places = {name: i for i, name in enumerate(names)}
+    choose: _Evenly | _Within = (_Within if tasks == "both" else _Evenly)(
+        world, teacher, names, model.category, tasks, seed
+    )
     seen, flat = np.zeros(len(model.category), bool), 0
     passed = [_held_out(world, model)]
     for _ in range(steps):
-        drawn = teacher.sample(world.batch)
-        chosen = np.array([places[name] for name in drawn])
-        if tasks == "categories":
-            chosen = chosen * world.prompts + random.integers(world.prompts, size=world.batch)
+        chosen = choose.next(random)
         passes = random.random((world.batch, world.group)) < _pass_rate(model, chosen)[:, None]
         share = passes.mean(axis=1)
         model = _train(world, model, chosen, share)
         seen[chosen] = True
         flat += int(((share == 0) | (share == 1)).sum())
-        returns: dict[str, list[float]] = {}
-        for name, group in zip(drawn, passes.astype(float).tolist(), strict=True):
-            returns.setdefault(name, []).extend(group)
-        teacher.update(returns)
+        choose.report(passes.astype(float).tolist())
         passed.append(_held_out(world, model))
     curve = np.array([x.mean() for x in passed])
     last = passed[-1][np.argsort(model.rank)]
     return curve, last, flat / (steps * world.batch), float(1 - seen.mean())
+
+
+class _Evenly:
+    """Prompts of a batch: those that the teacher draws, or any of the categories that it draws."""
+
+    def __init__(
+        self,
+        world: PromptWorld,
+        teacher: Teacher,
+        names: list[str],
+        _: Whole,
+        tasks: str,
+        seed: int,
+    ) -> None:
+        self._world, self._teacher = world, teacher
+        self._places = {name: i for i, name in enumerate(names)}
+        self._inside = tasks == "categories"
+        self._drawn: list[str] = []
+
+    def next(self, random: np.random.Generator) -> Whole:
+        world, self._drawn = self._world, self._teacher.sample(self._world.batch)
+        chosen = np.array([self._places[name] for name in self._drawn])
+        if self._inside:
+            chosen = chosen * world.prompts + random.integers(world.prompts, size=world.batch)
+        return chosen
+
+    def report(self, passes: list[list[float]]) -> None:
+        returns: dict[str, list[float]] = {}
+        for name, group in zip(self._drawn, passes, strict=True):
+            returns.setdefault(name, []).extend(group)
+        self._teacher.update(returns)
+
+
+class _Within:
+    """Prompts of a batch that `mastery.Prompts` chooses."""
+
+    def __init__(
+        self, world: PromptWorld, teacher: Teacher, names: list[str], k: Whole, _: str, seed: int
+    ) -> None:
+        self._world = world
+        labels = [names[i] for i in k.tolist()]
+        self._prompts = Prompts(range(len(k)), teacher, labels, update_every=None, seed=seed)
+
+    def next(self, random: np.random.Generator) -> Whole:
+        self._batch = self._prompts.next(self._world.batch)
+        return self._batch.ids
+
+    def report(self, passes: list[list[float]]) -> None:
+        self._prompts.report(self._batch, passes)
+        self._prompts.update()
 
 
 def _random(seed: int, which: int = 1) -> np.random.Generator:
@@ -255,7 +303,7 @@ def _sigmoid(x: Floats) -> Floats:
 
 def _names(world: PromptWorld, tasks: ChosenFrom) -> list[str]:
     categories = [f"category-{k}" for k in range(world.categories)]
-    if tasks == "categories":
+    if tasks != "prompts":
         return categories
     return [f"{name}/{i}" for name in categories for i in range(world.prompts)]
 
