@@ -173,7 +173,7 @@ def table(runs: Runs, steps: int) -> None:
 
 def brief(runs: Runs) -> None:
     """The differences of the areas from `uniform` only: a table each for what the tasks are."""
-    for tasks in TASKS:
+    for tasks in [kind for kind in TASKS if any(key.tasks == kind for key in runs)]:
         worlds = [world for world in WORLDS if any(key.world == world for key in runs)]
         print(f"| {tasks} | " + " | ".join(worlds) + " |")
         print("|" + " --- |" * (1 + len(worlds)))

@@ -37,7 +37,9 @@ def main():
             difficulty = np.concatenate([difficulty, 1 + random.normal(size=100)])
             prompts.retire(range(300, 310))
         if step % 50 == 49:
-            print(f"step {step + 1}: skill", {name: round(float(x), 1) for name, x in skill.items()})
+            print(
+                f"step {step + 1}: skill", {name: round(float(x), 1) for name, x in skill.items()}
+            )
     print(prompts.explain().tasks)
     print(prompts.explain([0, 1, 400, 650]))
 

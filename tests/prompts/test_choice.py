@@ -32,6 +32,18 @@ def test_even_gives_every_prompt_once_in_a_pass():
     for found in passes:
         assert sorted(found) == list(range(20))
     assert passes[0] != passes[1]
+    assert passes[0] != list(range(20))
+    waits = make(3, within="even", update_every=None)
+    first = waits.next(3)  # a whole pass, none of which is reported
+    waits.report(first.ids[1:2], [[1.0]], tickets=first.tickets[1:2])
+    assert waits.next(1).ids == first.ids[1]  # the only one that is free
+
+
+def test_groups_that_were_all_alike_are_counted_while_they_follow_each_other():
+    prompts = make(1, update_every=None)
+    for rewards, wanted in (([0, 0], 1), ([1, 1], 2), ([1, 1, 1], 3), ([1], 3), ([0, 1], 0)):
+        prompts.report(prompts.next(1), [rewards])
+        assert prompts.explain().alike.tolist() == [wanted]
 
 
 def test_known_prompts_are_rare_but_never_left_out_for_good():

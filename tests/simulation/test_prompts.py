@@ -323,6 +323,16 @@ def test_a_shuffled_order_is_a_chain_that_says_nothing_about_the_true_one():
     assert np.std(agreement) == pytest.approx(deviation, rel=0.2)
 
 
+def test_choosing_on_both_levels_is_better_than_on_one():
+    """Broken prompts can only be told apart within their category."""
+    world = PromptWorld(categories=5, prompts=40, batch=16, broken=0.3, rate=0.05)
+    area = {
+        tasks: simulate_prompts(["uniform"], world, tasks=tasks, seeds=6, steps=120)[0].area.mean()
+        for tasks in ("prompts", "categories", "both")
+    }
+    assert area["both"] > max(area["prompts"], area["categories"]) + 0.02
+
+
 def test_an_order_changes_what_a_program_does_that_follows_one():
     world = PromptWorld(categories=6, prompts=5, chain=True, rate=0.1)
     areas = {}
