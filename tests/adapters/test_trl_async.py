@@ -94,6 +94,7 @@ def trainer(world, teacher=None, **changes):
         "gradient_checkpointing": False,
         "vllm_server_base_url": server.url,
         "max_inflight_tasks": 16,
+        "token_budget": -1,  # a step has as many samples as the batch size says
     }
     return CurriculumAsyncGRPOTrainer(
         model=str(folder / "model"),
