@@ -5,12 +5,15 @@
     python benchmarks/prompts.py --redraw FILE      # the table of runs that were saved
 
 2,000 prompts in 20 categories, and 200 time-steps with 64 groups of 8 completions; the model is in
-mastery/simulation/prompts.py. The tasks are the prompts, or the categories: then also with the true
-chain, and with a random one, for programs that follow an order. Pass rates are on held-out prompts:
-their mean over training (the area), and at half and at the end of it. The difference is that of the
-area from that of `uniform` in the same world, seed by seed: if its interval is above 0, the program
-is better. Values are means of the middle half of the seeds, with 95 % bootstrap intervals. The last
-columns are the shares of groups that all passed or all failed, and of prompts never drawn.
+mastery/simulation/prompts.py. The tasks are the prompts, or the categories, with prompts drawn
+evenly in them, or both: `mastery.Prompts`, where prompts are chosen within a category too. With
+categories also with the true chain, and with a random one, for programs that follow an order. Pass
+rates are on held-out prompts: their mean over training (the area), and at half and at the end of
+it. The difference is that of the area from that of `uniform` in the same world and with the same
+tasks, seed by seed: if its interval is above 0, the program is better. Values are means of the
+middle half of the seeds, with 95 % bootstrap intervals. The last columns are the shares of groups
+that all passed or all failed, and of prompts never drawn. `--levels` instead compares all kinds of
+tasks with categories under `uniform`.
 
 Seeds below 1000 are for tuning programs; those from 9000 only for reports.
 """
@@ -30,7 +33,7 @@ import numpy as np
 
 from mastery.errors import MasteryError
 from mastery.programs.own import read_program
-from mastery.simulation.prompts import ChosenFrom, KnownOrder, Prompts, simulate_prompts
+from mastery.simulation.prompts import ChosenFrom, KnownOrder, PromptWorld, simulate_prompts
 from mastery.statistics import Estimate, Floats, interquartile_mean, interval
 
 PROGRAMS = (
@@ -48,14 +51,14 @@ PROGRAMS = (
 )
 FOLLOW_ORDER = ("mr", "auto")
 WORLDS = {
-    "plain": Prompts(),
-    "chain": Prompts(chain=True),
-    "common": Prompts(common=0.5),
-    "memorised": Prompts(memorised=0.3),
-    "broken": Prompts(broken=0.2),
-    "hard": Prompts(easiest=1, hardest=7),  # few prompts have a signal at first
+    "plain": PromptWorld(),
+    "chain": PromptWorld(chain=True),
+    "common": PromptWorld(common=0.5),
+    "memorised": PromptWorld(memorised=0.3),
+    "broken": PromptWorld(broken=0.2),
+    "hard": PromptWorld(easiest=1, hardest=7),  # few prompts have a signal at first
 }
-TASKS: tuple[ChosenFrom, ...] = ("prompts", "categories")
+TASKS: tuple[ChosenFrom, ...] = ("prompts", "categories", "both")
 HEADS = ("area", "difference", "at half", "at the end", "no signal", "never drawn")
 
 
@@ -87,7 +90,7 @@ def keys(worlds: Sequence[str], tasks: Sequence[ChosenFrom], programs: Sequence[
     for world in worlds:
         for kind in tasks:
             for program in programs:
-                follows = kind == "categories" and program.partition(":")[0] in FOLLOW_ORDER
+                follows = kind != "prompts" and program.partition(":")[0] in FOLLOW_ORDER
                 orders: tuple[KnownOrder, ...] = ("none", "true", "shuffled")
                 found += [Key(world, kind, program, o) for o in (orders if follows else orders[:1])]
     return found
@@ -169,8 +172,8 @@ def table(runs: Runs, steps: int) -> None:
 
 
 def brief(runs: Runs) -> None:
-    """The differences of the areas from `uniform` only: a table each for prompts and categories."""
-    for tasks in TASKS:
+    """The differences of the areas from `uniform` only: a table each for what the tasks are."""
+    for tasks in [kind for kind in TASKS if any(key.tasks == kind for key in runs)]:
         worlds = [world for world in WORLDS if any(key.world == world for key in runs)]
         print(f"| {tasks} | " + " | ".join(worlds) + " |")
         print("|" + " --- |" * (1 + len(worlds)))
@@ -187,6 +190,21 @@ def brief(runs: Runs) -> None:
         print()
 
 
+def levels(runs: Runs) -> None:
+    """The differences of the areas from categories under `uniform`, without an order."""
+    worlds = [world for world in WORLDS if any(key.world == world for key in runs)]
+    print("| tasks | program | " + " | ".join(worlds) + " |")
+    print("|" + " --- |" * (2 + len(worlds)))
+    for tasks in TASKS:
+        for program in dict.fromkeys(k.program for k in runs if k.tasks == tasks):
+            cells = []
+            for world in worlds:
+                own = runs.get(Key(world, tasks, program, "none"), {})
+                base = runs.get(Key(world, "categories", "uniform", "none"), {})
+                cells.append(difference(own, base))
+            print(f"| {tasks} | `{program}` | " + " | ".join(cells) + " |")
+
+
 def _three(found: Estimate) -> str:
     return f"{found.value:.3f} ({found.low:.3f} … {found.high:.3f})"
 
@@ -201,6 +219,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="runs per row of the table")
     parser.add_argument("--seed", type=int, default=9000, help="the first seed")
     parser.add_argument("--redraw", type=Path, metavar="FILE", help="only print the table")
+    parser.add_argument("--levels", action="store_true", help="with --redraw: kinds of tasks")
     parser.add_argument("--brief", action="store_true", help="with --redraw: differences only")
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # of programs that follow an order, where there is none
@@ -208,6 +227,8 @@ def main() -> None:
         runs, steps = load(given.redraw)
         if given.brief:
             brief(runs)
+        elif given.levels:
+            levels(runs)
         else:
             table(runs, steps)
         return

@@ -27,6 +27,7 @@ from mastery.programs.evidence import Evidence
 from mastery.programs.explanation import Explanation
 from mastery.programs.program import Program, ProgramLike
 from mastery.programs.recipe import Recipe
+from mastery.prompts.prompts import Prompts
 from mastery.teacher import Teacher
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ __all__ = [
     "Program",
     "ProgramError",
     "ProgramLike",
+    "Prompts",
     "Recipe",
     "Recorder",
     "ReturnsError",

@@ -28,6 +28,7 @@ from mastery.errors import (
     ProgramError,
     check_whole,
 )
+from mastery.programs.change import change_tasks, changed_program, compare, in_numpy
 from mastery.programs.check import check_distribution, check_fits, check_state
 from mastery.programs.distribution import allocate, cumulative, draw
 from mastery.programs.evidence import Evidence
@@ -38,7 +39,7 @@ from mastery.programs.program import Factors, Program, ProgramLike, Snapshot
 from mastery.programs.recipe import Recipe, default_program
 from mastery.programs.returns import ReturnsReader, Step
 from mastery.programs.states import complete, leaves, rebuild, tree_map
-from mastery.programs.texts import program_text, same, short
+from mastery.programs.texts import check_saved, program_text
 
 
 class Observer(Protocol):
@@ -46,6 +47,7 @@ class Observer(Protocol):
 
     def updated(self, steps: list[Step], costs: bool) -> None: ...  # costs: whether any were given
     def saved(self) -> None: ...  # the state is being read
+    def changing(self) -> None: ...  # before the tasks are replaced by others
     def loaded(self) -> None: ...  # the state was replaced
 
 
@@ -102,8 +104,8 @@ class Teacher:
         check_fits(self.program, curriculum)
         if self.recipe and (text := self.recipe.without_order(curriculum)):
             warnings.warn(text, MasteryWarning, stacklevel=2)
-        if isinstance(self.program, Program):  # its arrays may be JAX's
-            self.program = tree_map(lambda x: x if np.isscalar(x) else np.asarray(x), self.program)
+        if isinstance(self.program, Program):
+            self.program = in_numpy(self.program)
         self.per_episode = bool(per_episode)
         self._process = os.getpid()  # a copy in another process is a different teacher
         self._lock = threading.RLock()
@@ -188,6 +190,36 @@ class Teacher:
             if self._observer is not None:
                 self._observer.updated(steps, cost is not None)
 
+    def change(self, curriculum: Curriculum) -> None:
+        """Continue with other tasks: add some, retire some, or give them another order.
+
+        Tasks are the same if their names are. What is known of tasks that stay is kept exactly;
+        new tasks start fresh. A recording ends, since its tasks cannot change.
+
+        Args:
+            curriculum: The tasks from now on. Those that stay must keep their bounds.
+
+        Raises:
+            MasteryError: If a task that stays has other bounds, or the program is one of your own.
+                The teacher is unchanged.
+
+        Example:
+            >>> teacher.change(Curriculum([*teacher.curriculum, Task("new")]))
+        """
+        program = changed_program(self.recipe, curriculum)
+        with self._lock:
+            change = compare(self.curriculum, curriculum)
+            noise = np.zeros((3, len(curriculum)))
+            if change.new.any() and self._uses_noise:
+                noise = self._random.random(noise.shape)
+            state = change_tasks(program, self._state, change, noise)
+            if self._observer is not None:
+                self._observer.changing()
+            self.curriculum, self.program, self._state = curriculum, program, state
+            self._reader = ReturnsReader(curriculum)
+            self._no_noise = np.broadcast_to(0.0, noise.shape)
+            self._distribution = self._cumulative = None
+
     @property
     def probabilities(self) -> dict[str, float]:
         """The current probability of each task."""
@@ -249,26 +281,8 @@ class Teacher:
             CheckpointError: If the curriculum, the program or `per_episode` differ, or the state
                 is not from a teacher. This teacher is unchanged.
         """
-        if not isinstance(state, Mapping):
-            raise CheckpointError(
-                f"the state must be a dictionary from state_dict(), not {state!r}"
-            )
-        parts = {"curriculum", "program", "per_episode", "time_step", "random", "state"}
-        if missing := parts - set(state):
-            raise CheckpointError(
-                f"the state has no {sorted(missing)[0]!r}; it is not from a teacher"
-            )
-        if state["curriculum"] != self.curriculum.fingerprint:
-            raise CheckpointError(
-                "the state belongs to another curriculum: tasks, bounds or edges differ from "
-                f"{self.curriculum.name!r}"
-            )
-        for what, mine in (("program", self._program_text()), ("per_episode", self.per_episode)):
-            if not same(state[what], mine):
-                raise CheckpointError(
-                    f"the state has {what} {short(state[what])}, but this teacher has "
-                    f"{short(mine)}; make the teacher with the same {what}"
-                )
+        mine = {"program": self._program_text(), "per_episode": self.per_episode}
+        check_saved(state, self.curriculum, mine)
         random = np.random.PCG64()
         with self._lock:
             try:

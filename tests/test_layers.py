@@ -13,6 +13,7 @@ LAYERS = [
     {"checkpoint", "curriculum"},
     {"programs"},
     {"teacher"},
+    {"prompts"},
     {"simulation", "drawing", "rundir", "minigrid", "reasoning"},
     {"learners"},
     {"training"},

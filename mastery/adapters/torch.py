@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.errors import CheckpointError, MasteryError, check_whole, did_you_mean, needs
+from mastery.errors import CheckpointError, MasteryError, check_whole, needs
+from mastery.prompts.labels import read_labels, task_positions
 from mastery.recording.adapters import Recording
 from mastery.recording.recorder import Recorder
 from mastery.teacher import Teacher
@@ -58,7 +59,7 @@ class Examples:
 
     def __init__(self, dataset: Any, labels: Any, teacher: Teacher, seed: int) -> None:
         names = teacher.curriculum.names
-        rows = _rows(_labels(dataset, labels), len(dataset), teacher)
+        rows = task_positions(read_labels(dataset, labels), len(dataset), teacher.curriculum)
         self._by_task = np.argsort(rows, kind="stable")  # indexes of examples, grouped by task
         self._number = np.bincount(rows, minlength=len(names))
         if not self._number.all():
@@ -324,43 +325,3 @@ def _joined(parts: list[dict[str, list[float]]]) -> dict[str, list[float]]:
 
 def _plain(given: Any) -> Any:
     return given.tolist() if isinstance(given, torch.Tensor) else given
-
-
-def _labels(dataset: Any, labels: Any) -> Any:
-    """The label of each example, as given or from the dataset."""
-    if not hasattr(dataset, "__len__"):
-        raise MasteryError(
-            f"the dataset ({type(dataset).__name__}) has no length; a curriculum chooses examples "
-            "by index, so it needs a map-style dataset"
-        )
-    if labels is None or isinstance(labels, str):
-        name = labels or "task"
-        if name in (getattr(dataset, "column_names", None) or ()):
-            return dataset[name]
-        if hasattr(dataset, name):
-            return getattr(dataset, name)
-        raise MasteryError(
-            f"the dataset has no column or attribute {name!r}; give labels=[…], one task name per "
-            "example"
-        )
-    return labels
-
-
-def _rows(labels: Any, examples: int, teacher: Teacher) -> NDArray[np.int64]:
-    """(examples,): the position of each example's task in the curriculum."""
-    try:
-        labels = list(labels)
-    except TypeError:
-        raise MasteryError(f"labels is {labels!r}; it must be one task name per example") from None
-    if len(labels) != examples:
-        raise MasteryError(
-            f"there are {len(labels)} labels for {examples} examples; give one per example"
-        )
-    positions = teacher.curriculum.positions
-    named = (positions.get(label, -1) if isinstance(label, str) else -1 for label in labels)
-    rows = np.fromiter(named, np.int64, len(labels))
-    if rows.size and rows.min() < 0:
-        at = int(rows.argmin())
-        hint = did_you_mean(str(labels[at]), positions)
-        raise MasteryError(f"example {at} has the label {labels[at]!r}, which is not a task{hint}")
-    return rows

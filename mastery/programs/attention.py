@@ -7,6 +7,7 @@ hyper-parameters with pure functions over arrays:
                                       `slots` the number of time-steps that a ring may hold
     attend(memory, view)           -> attention of each task
     advance(memory, view, learned) -> memory after a time-step, for kinds that learn
+    changed(memory, change, view)  -> memory after other tasks have come, for kinds that need it
 
 Equations 1, 2 and 3 of the paper are those of `MasteringRate`. The kinds of other papers are in
 `rules`.
@@ -214,6 +215,14 @@ class Exp3S(NamedTuple):
         mixed = (1 - 1 / t) * e + (e.sum() - e) / (t.astype(w.dtype) * others)
         return top + xp.log(xp.maximum(mixed, xp.finfo(w.dtype).tiny))
 
+    def changed(self, w: Array, change: Any, view: View) -> Array:
+        """Weights have no scale, so a new task gets the mean weight exp(w) of the others."""
+        old = w[~change.new]
+        if not len(old):
+            return w
+        mean = old.max() + np.log(np.exp(old - old.max()).mean())
+        return np.where(change.new, mean, w)
+
 
 class Constant(NamedTuple):
     """Constant attention: `uniform`, and `target` (the tasks without successors)."""
@@ -247,6 +256,11 @@ class Sequential(NamedTuple):
         xp = view.mastery.__array_namespace__()
         mastered = (self.level != current) | (view.mastery >= self.threshold)
         return xp.minimum(current + mastered.all(), self.level.max()).astype(current.dtype)
+
+    def changed(self, current: Array, change: Any, view: View) -> Array:
+        """The first level that is not mastered: a new task may be on an earlier one."""
+        open_levels = self.level[view.mastery < self.threshold]
+        return np.array(open_levels.min(initial=self.level.max()), current.dtype)
 
 
 def _percentiles(gains: Array, n: Array, *shares: float) -> list[Array]:

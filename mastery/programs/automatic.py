@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mastery.programs.attention import TimeStep, View
 from mastery.programs.evidence import COSTS_KEPT, relative_cost
 
@@ -116,6 +118,11 @@ class Auto(NamedTuple):
         now = self._judge(now, mastery, m_anc, learned.t)
         now = self._choose(now, mastery, m_anc, view, learned)
         return Findings(*(new.astype(old.dtype) for new, old in zip(now, found, strict=True)))
+
+    def changed(self, found: Findings, change: Any, view: View) -> Findings:
+        """The block goes on where its task is now; if it is gone, the next one begins."""
+        task = found.task if found.task < 0 else change.place[found.task]
+        return found._replace(task=np.array(task, found.task.dtype))
 
     def _unit(self, returns: Array) -> Array:
         """Returns as shares of the given bounds: 0 at m̂, 1 at M̂."""

@@ -178,6 +178,18 @@ class Recorder:
         """The teacher is being saved: all that led to it is written, so that it can resume."""
         self._write(mark=True)
 
+    def changing(self) -> None:
+        """The teacher's tasks are about to change: the recording ends, as its tasks cannot."""
+        if self._part is None:
+            return
+        self._finish("the tasks changed")
+        warnings.warn(
+            f"the recording in {self.directory} has ended, since the teacher's tasks change; to go "
+            "on, record into another folder",
+            MasteryWarning,
+            stacklevel=4,
+        )
+
     @_guarded
     def loaded(self) -> None:
         """The teacher was set to another time-step: the recording goes on from there."""

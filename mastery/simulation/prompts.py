@@ -30,18 +30,19 @@ from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum, Task
 from mastery.errors import MasteryError, check_whole
+from mastery.prompts.prompts import Prompts
 from mastery.teacher import Teacher
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-ChosenFrom = Literal["prompts", "categories"]
+ChosenFrom = Literal["prompts", "categories", "both"]
 KnownOrder = Literal["none", "true", "shuffled"]
 # means over a normal distribution: off by at most 1e-14 at a spread of 1, and 1e-4 at 5
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(63)
 
 
 @dataclass(frozen=True)
-class Prompts:
+class PromptWorld:
     """The settings of the world; see the equations in the module's docstring."""
 
     categories: int = 20
@@ -109,7 +110,7 @@ class _Model(NamedTuple):
 
 def simulate_prompts(
     programs: Sequence[str],
-    world: Prompts | None = None,
+    world: PromptWorld | None = None,
     *,
     tasks: ChosenFrom = "prompts",
     order: KnownOrder = "none",
@@ -123,7 +124,8 @@ def simulate_prompts(
         programs: The programs' texts.
         world: The settings.
         tasks: What a teacher chooses among: `"prompts"`, or `"categories"`, from which prompts are
-            drawn evenly. All completions of a task in a time-step are its returns.
+            drawn evenly; or `"both"`: it chooses categories, and `mastery.Prompts` the prompts in
+            them. All completions of a task in a time-step are its returns.
         order: With categories, the order that the program is given: `"none"`; `"true"`, their
             chain, easiest first; or `"shuffled"`, a chain in random order.
         steps: The number of time-steps.
@@ -137,7 +139,7 @@ def simulate_prompts(
         MasteryError: If an argument is invalid.
 
     Example:
-        >>> simulate_prompts(["auto", "uniform"], Prompts(broken=0.2), seeds=3)
+        >>> simulate_prompts(["auto", "uniform"], PromptWorld(broken=0.2), seeds=3)
     """
     if isinstance(programs, str):
         programs = [programs]
@@ -149,7 +151,7 @@ def simulate_prompts(
     check_whole("steps", steps)
     check_whole("seeds", seeds)
     check_whole("seed", seed, 0)
-    world = world or Prompts()
+    world = world or PromptWorld()
     outcomes = []
     for program in programs:
         runs = [
@@ -161,34 +163,80 @@ def simulate_prompts(
 
 
 def _run(
-    program: str, world: Prompts, tasks: ChosenFrom, order: KnownOrder, steps: int, seed: int
+    program: str, world: PromptWorld, tasks: ChosenFrom, order: KnownOrder, steps: int, seed: int
 ) -> tuple[Floats, Floats, float, float]:
     """One model under one program: the fields of `PromptOutcome` for one seed."""
     random = _random(seed)
     model = _start(world, random)
     names = _names(world, tasks)
     teacher = Teacher(_curriculum(names, _chain(order, model.rank, seed)), program, seed=seed)
-    places = {name: i for i, name in enumerate(names)}
+    choose: _Evenly | _Within = (_Within if tasks == "both" else _Evenly)(
+        world, teacher, names, model.category, tasks, seed
+    )
     seen, flat = np.zeros(len(model.category), bool), 0
     passed = [_held_out(world, model)]
     for _ in range(steps):
-        drawn = teacher.sample(world.batch)
-        chosen = np.array([places[name] for name in drawn])
-        if tasks == "categories":
-            chosen = chosen * world.prompts + random.integers(world.prompts, size=world.batch)
+        chosen = choose.next(random)
         passes = random.random((world.batch, world.group)) < _pass_rate(model, chosen)[:, None]
         share = passes.mean(axis=1)
         model = _train(world, model, chosen, share)
         seen[chosen] = True
         flat += int(((share == 0) | (share == 1)).sum())
-        returns: dict[str, list[float]] = {}
-        for name, group in zip(drawn, passes.astype(float).tolist(), strict=True):
-            returns.setdefault(name, []).extend(group)
-        teacher.update(returns)
+        choose.report(passes.astype(float).tolist())
         passed.append(_held_out(world, model))
     curve = np.array([x.mean() for x in passed])
     last = passed[-1][np.argsort(model.rank)]
     return curve, last, flat / (steps * world.batch), float(1 - seen.mean())
+
+
+class _Evenly:
+    """Prompts of a batch: those that the teacher draws, or any of the categories that it draws."""
+
+    def __init__(
+        self,
+        world: PromptWorld,
+        teacher: Teacher,
+        names: list[str],
+        _: Whole,
+        tasks: str,
+        seed: int,
+    ) -> None:
+        self._world, self._teacher = world, teacher
+        self._places = {name: i for i, name in enumerate(names)}
+        self._inside = tasks == "categories"
+        self._drawn: list[str] = []
+
+    def next(self, random: np.random.Generator) -> Whole:
+        world, self._drawn = self._world, self._teacher.sample(self._world.batch)
+        chosen = np.array([self._places[name] for name in self._drawn])
+        if self._inside:
+            chosen = chosen * world.prompts + random.integers(world.prompts, size=world.batch)
+        return chosen
+
+    def report(self, passes: list[list[float]]) -> None:
+        returns: dict[str, list[float]] = {}
+        for name, group in zip(self._drawn, passes, strict=True):
+            returns.setdefault(name, []).extend(group)
+        self._teacher.update(returns)
+
+
+class _Within:
+    """Prompts of a batch that `mastery.Prompts` chooses."""
+
+    def __init__(
+        self, world: PromptWorld, teacher: Teacher, names: list[str], k: Whole, _: str, seed: int
+    ) -> None:
+        self._world = world
+        labels = [names[i] for i in k.tolist()]
+        self._prompts = Prompts(range(len(k)), teacher, labels, update_every=None, seed=seed)
+
+    def next(self, random: np.random.Generator) -> Whole:
+        self._batch = self._prompts.next(self._world.batch)
+        return self._batch.ids
+
+    def report(self, passes: list[list[float]]) -> None:
+        self._prompts.report(self._batch, passes)
+        self._prompts.update()
 
 
 def _random(seed: int, which: int = 1) -> np.random.Generator:
@@ -199,7 +247,7 @@ def _random(seed: int, which: int = 1) -> np.random.Generator:
     return np.random.default_rng([seed, which])
 
 
-def _start(world: Prompts, random: np.random.Generator) -> _Model:
+def _start(world: PromptWorld, random: np.random.Generator) -> _Model:
     """The model and its prompts before the first time-step."""
     K, n = world.categories, world.categories * world.prompts
     category = np.repeat(np.arange(K), world.prompts)
@@ -223,7 +271,7 @@ def _pass_rate(model: _Model, chosen: Whole) -> Floats:
     return np.where(model.broken[chosen], 0.0, p)
 
 
-def _train(world: Prompts, model: _Model, chosen: Whole, share: Floats) -> _Model:
+def _train(world: PromptWorld, model: _Model, chosen: Whole, share: Floats) -> _Model:
     """The model after one time-step on the chosen prompts, given the share of each that passed."""
     K, k = world.categories, model.category[chosen]
     g = 4 * share * (1 - share)
@@ -233,7 +281,7 @@ def _train(world: Prompts, model: _Model, chosen: Whole, share: Floats) -> _Mode
     return model._replace(theta=theta, memorised=memorised)
 
 
-def _readiness(world: Prompts, model: _Model) -> Floats:
+def _readiness(world: PromptWorld, model: _Model) -> Floats:
     """(K,): ρ_k."""
     if not world.chain:
         return np.ones(world.categories)
@@ -241,7 +289,7 @@ def _readiness(world: Prompts, model: _Model) -> Floats:
     return np.where(model.rank == 0, 1.0, 0.05 + 0.95 * _held_out(world, model)[before])
 
 
-def _held_out(world: Prompts, model: _Model) -> Floats:
+def _held_out(world: PromptWorld, model: _Model) -> Floats:
     """(K,): the mean pass rate of each category over its difficulties."""
     x = (model.theta - model.beta)[:, None] - world.spread * _NODES
     found: Floats = _sigmoid(x) @ _WEIGHTS / _WEIGHTS.sum()
@@ -253,9 +301,9 @@ def _sigmoid(x: Floats) -> Floats:
     return found
 
 
-def _names(world: Prompts, tasks: ChosenFrom) -> list[str]:
+def _names(world: PromptWorld, tasks: ChosenFrom) -> list[str]:
     categories = [f"category-{k}" for k in range(world.categories)]
-    if tasks == "categories":
+    if tasks != "prompts":
         return categories
     return [f"{name}/{i}" for name in categories for i in range(world.prompts)]
 

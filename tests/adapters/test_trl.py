@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mastery import CheckpointError, Curriculum, MasteryError, Task, Teacher
+from mastery import CheckpointError, Curriculum, MasteryError, Prompts, Task, Teacher
 from mastery.rundir.results import load_results
 
 with warnings.catch_warnings():  # what TRL does when it is imported is its own affair
@@ -34,12 +34,9 @@ CURRICULUM = example.CURRICULUM
 LETTERS = Curriculum([Task("a"), Task("b")])
 
 
-class Labelled:
-    def __init__(self, labels):
-        self.task = labels
-
-    def __len__(self):
-        return len(self.task)
+def letters(labels, **settings):
+    teacher = Teacher(LETTERS, "mr", seed=1)
+    return Prompts(range(len(labels)), teacher, labels, seed=3, update_every=None, **settings)
 
 
 @given(
@@ -52,8 +49,8 @@ class Labelled:
 @settings(max_examples=60, deadline=None)
 def test_indexes_are_grouped_as_by_trl_and_replayed(prompts, generations, repeats, size, stop):
     labels = ["ab"[i % 2] for i in range(size)]
-    arguments = {"prompts": prompts, "generations": generations, "repeats": repeats, "seed": 3}
-    sampler = PromptSampler(Labelled(labels), Teacher(LETTERS, "mr", seed=1), "task", **arguments)
+    arguments = {"batch": prompts, "generations": generations, "repeats": repeats}
+    sampler = PromptSampler(letters(labels), **arguments)
     theirs = RepeatSampler(range(size), generations, prompts, repeats)
     drawn = list(sampler)
     assert len(drawn) == len(sampler) == len(theirs)
@@ -68,7 +65,7 @@ def test_indexes_are_grouped_as_by_trl_and_replayed(prompts, generations, repeat
         block = _split(drawn[start : start + batch * repeats], batch)
         assert all(part == block[0] for part in block)
     # a sampler that is given what was drawn goes on as this one did
-    again = PromptSampler(Labelled(labels), Teacher(LETTERS, "mr", seed=1), "task", **arguments)
+    again = PromptSampler(letters(labels), **arguments)
     half, number = [], int(stop * (len(drawn) - 1))
     for index in again:
         half.append(index)
@@ -91,6 +88,7 @@ def trainer(
     score=None,
     rewards=None,
     labels="task",
+    within="learnability",
     record=None,
     **changes,
 ):
@@ -118,6 +116,7 @@ def trainer(
         teacher=teacher,
         score=score,
         labels=labels,
+        within=within,
         record=record,
         args=GRPOConfig(str(folder), **(settings | changes)),
     )
@@ -167,7 +166,7 @@ def test_training_resumes_exactly_and_the_teacher_hears_every_reward(tmp_path):
     resumed = trainer(tmp_path, Teacher(CURRICULUM, "mr", seed=99), rewards=reward)
     resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
     assert rest == record[3:]
-    assert repr(resumed.teacher.state_dict()) == repr(whole.teacher.state_dict())
+    assert repr(resumed.prompts.state_dict()) == repr(whole.prompts.state_dict())
     for name, value in resumed.model.state_dict().items():
         assert torch.equal(value, weights[name])
 
@@ -208,6 +207,60 @@ def test_one_of_several_rewards_can_be_the_score(tmp_path):
     assert min(rewards) > 1
 
 
+def test_labels_can_be_a_list_and_rewards_see_the_datasets_own_columns(tmp_path):
+    dataset = example.make_prompts(60)
+    labels, seen = list(dataset["task"]), []
+
+    def reward(prompts, completions, answer, log_extra, log_metric, trainer_state, completion_ids):
+        seen.append(len(prompts))  # and no other column
+        return example.right_digits(completions, answer)
+
+    player = trainer(
+        tmp_path,
+        Teacher(CURRICULUM, "uniform", seed=1),
+        dataset.remove_columns("task"),
+        rewards=reward,
+        labels=labels,
+        max_steps=3,
+        save_strategy="no",
+    )
+    player.train()
+    found = player.prompts.explain()
+    assert found.task == tuple(labels)
+    # the last batch was drawn ahead, and waits
+    assert round(found.returns.sum()) == sum(seen) == 24
+    assert player.prompts.ignored == 0
+
+
+def test_columns_that_are_not_needed_may_be_removed(tmp_path):
+    def length(completions, **_):
+        return [len(text) / 4 for text in completions]
+
+    player = trainer(
+        tmp_path,
+        Teacher(CURRICULUM, "uniform", seed=1),
+        rewards=length,
+        remove_unused_columns=True,
+        max_steps=2,
+        save_strategy="no",
+    )
+    player.train()
+    assert player.teacher.time_step == 2
+
+
+def test_a_generation_batch_that_is_half_used_is_not_counted_twice(tmp_path):
+    """Two steps share a batch; resumed between them, TRL generates it again."""
+    torch.set_num_threads(1)
+    changes = {"steps_per_generation": 2, "per_device_train_batch_size": 4, "save_steps": 1}
+    whole = trainer(tmp_path, Teacher(CURRICULUM, "mr", seed=1), max_steps=4, **changes)
+    whole.train()
+    assert whole.teacher.time_step == 2
+    resumed = trainer(tmp_path, Teacher(CURRICULUM, "mr", seed=1), max_steps=4, **changes)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
+    assert resumed.teacher.time_step == 2
+    assert resumed.prompts.ignored == 2  # groups
+
+
 RANK = """
 import json, os, sys, warnings
 warnings.simplefilter("ignore")
@@ -219,7 +272,7 @@ reward, record = seen_by(example.right_digits)
 player = trainer(sys.argv[3], Teacher(CURRICULUM, "mr", seed=1), rewards=reward, max_steps=3,
                  save_steps=2, per_device_train_batch_size=6, ddp_backend="gloo")
 player.train()
-print(json.dumps(dict(record=record, state=repr(player.teacher.state_dict()),
+print(json.dumps(dict(record=record, state=repr(player.prompts.state_dict()),
                       mastery=player.teacher.mastery)))
 """
 
@@ -271,12 +324,16 @@ def test_two_processes_share_groups_and_stay_equal(tmp_path):
     ("change", "message"),
     [
         ({"teacher": "mr"}, "needs a Teacher"),
-        ({"labels": ["1-digit"] * 60}, r"labels is \['1-digit', .*the name of a column"),
+        ({"labels": {"1-digit": 60}}, r"labels is \{'1-digit': 60\}; it must be one task name"),
+        ({"labels": 3}, "labels is 3; it must be one task name per example"),
+        ({"labels": ["1-digit"] * 3}, "3 labels for 60 examples"),
+        ({"labels": ["1-digit"] * 59 + ["9"]}, "example 59 has the label '9', which is not a task"),
+        ({"labels": "kind"}, "the dataset has no column or attribute 'kind'"),
+        ({"within": "best"}, "within is 'best'"),
         ({"score": ["right_digits"]}, "score is .* a reward function's name"),
         ({"drop": "task"}, "the dataset has no column or attribute 'task'"),
         ({"teacher": Teacher(LETTERS)}, "has the label '1-digit', which is not a task"),
         ({"score": "right_digit"}, "not a reward function; did you mean 'right_digits'"),
-        ({"remove_unused_columns": True}, "remove_unused_columns would remove 'task'"),
     ],
 )
 def test_wrong_use_is_refused(tmp_path, change, message):
@@ -290,15 +347,7 @@ def test_wrong_use_is_refused(tmp_path, change, message):
 
 def test_too_few_prompts_for_a_batch_are_refused():
     with pytest.raises(MasteryError, match="2 prompts, too few for one batch of 3"):
-        PromptSampler(
-            Labelled(["a", "b"]),
-            Teacher(LETTERS),
-            "task",
-            prompts=3,
-            generations=1,
-            repeats=1,
-            seed=0,
-        )
+        PromptSampler(letters(["a", "b"]), batch=3, generations=1, repeats=1)
 
 
 def test_what_is_recorded_is_what_the_trainer_saw_and_resumes(tmp_path):

@@ -10,7 +10,7 @@ from scipy.stats import kendalltau, norm
 from mastery import MasteryError, Teacher
 from mastery.simulation import prompts
 from mastery.simulation.prompts import (
-    Prompts,
+    PromptWorld,
     _chain,
     _curriculum,
     _held_out,
@@ -23,7 +23,7 @@ from mastery.simulation.prompts import (
     simulate_prompts,
 )
 
-SMALL = Prompts(categories=3, prompts=4, batch=6, group=4)
+SMALL = PromptWorld(categories=3, prompts=4, batch=6, group=4)
 
 
 def sigmoid(x):
@@ -77,11 +77,11 @@ def taught(monkeypatch):
 def test_held_out_pass_rates_are_means_over_the_difficulties(spread):
     model = pair(theta=(0.3, 4.0))
     expected = [by_quadrature(0.3, 2.0, spread), by_quadrature(4.0, 1.0, spread)]
-    np.testing.assert_allclose(_held_out(Prompts(spread=spread), model), expected, atol=1e-8)
+    np.testing.assert_allclose(_held_out(PromptWorld(spread=spread), model), expected, atol=1e-8)
 
 
 def test_held_out_pass_rates_are_those_of_fresh_prompts():
-    world = Prompts(categories=2, prompts=200_000, easiest=0.0, hardest=3.0, spread=2.0)
+    world = PromptWorld(categories=2, prompts=200_000, easiest=0.0, hardest=3.0, spread=2.0)
     model = _start(world, np.random.default_rng(0))
     fresh = (1 / (1 + np.exp(model.difficulty))).reshape(2, -1).mean(axis=1)
     np.testing.assert_allclose(_held_out(world, model), fresh, atol=4 * 0.5 / 200_000**0.5)
@@ -94,7 +94,7 @@ def test_nothing_memorised_and_no_broken_prompt_counts_as_held_out():
 
 
 def test_the_categories_are_spread_from_the_easiest_to_the_hardest():
-    world = Prompts(categories=4, prompts=5, easiest=-1.0, hardest=5.0, spread=0.0, rate=0.0)
+    world = PromptWorld(categories=4, prompts=5, easiest=-1.0, hardest=5.0, spread=0.0, rate=0.0)
     (outcome,) = simulate_prompts(["uniform"], world, seeds=3, steps=2)
     expected = [sigmoid(1), sigmoid(-1), sigmoid(-3), sigmoid(-5)]
     np.testing.assert_allclose(outcome.last, [expected] * 3)
@@ -105,7 +105,7 @@ def test_the_categories_are_spread_from_the_easiest_to_the_hardest():
 
 
 def test_the_shares_of_prompts_never_drawn_and_of_groups_without_signal():
-    world = Prompts(categories=2, prompts=5, batch=1, group=1)
+    world = PromptWorld(categories=2, prompts=5, batch=1, group=1)
     (outcome,) = simulate_prompts(["uniform"], world, seeds=4, steps=1)
     assert outcome.unseen.tolist() == [0.9] * 4  # one of ten was drawn
     assert outcome.wasted.tolist() == [1.0] * 4  # one completion cannot both pass and fail
@@ -132,7 +132,7 @@ def test_the_pass_rate_by_hand():
     ],
 )
 def test_a_time_step_of_learning_by_hand(settings, theta, memorised):
-    world = Prompts(**{"categories": 2, "prompts": 2, "rate": 0.1, **settings})
+    world = PromptWorld(**{"categories": 2, "prompts": 2, "rate": 0.1, **settings})
     chosen, share = np.array([0, 2, 2, 3]), np.array([0.5, 0.25, 0.75, 1.0])
     learned = _train(world, pair(), chosen, share)
     np.testing.assert_allclose(learned.theta, theta, rtol=1e-12)
@@ -140,13 +140,13 @@ def test_a_time_step_of_learning_by_hand(settings, theta, memorised):
 
 
 def test_in_a_chain_a_category_needs_the_next_easier_one():
-    world = Prompts(categories=2, prompts=2, rate=0.1, spread=0.0, chain=True)
+    world = PromptWorld(categories=2, prompts=2, rate=0.1, spread=0.0, chain=True)
     chosen, share = np.array([0, 2]), np.array([0.5, 0.5])
     # the easier category has a pass rate of one half: θ = β = 1
     learned = _train(world, pair(theta=(0.0, 1.0)), chosen, share)
     np.testing.assert_allclose(learned.theta, [0.1 * (0.05 + 0.95 * 0.5), 1.1], rtol=1e-12)
     # three categories in the order 1, 2, 0; what is common is shared by all three
-    world = Prompts(categories=3, prompts=1, rate=0.1, spread=0.0, chain=True, common=0.5)
+    world = PromptWorld(categories=3, prompts=1, rate=0.1, spread=0.0, chain=True, common=0.5)
     model = _Model(
         category=np.arange(3),
         rank=np.array([2, 0, 1]),
@@ -197,7 +197,7 @@ def oracle(world, start, steps):
     [{}, {"chain": True}, {"common": 0.5, "broken": 0.3}, {"memorised": 0.5, "group": 5}],
 )
 def test_a_run_is_that_of_a_plain_loop(taught, settings):
-    world = Prompts(**{"categories": 3, "prompts": 4, "batch": 5, "rate": 0.1, **settings})
+    world = PromptWorld(**{"categories": 3, "prompts": 4, "batch": 5, "rate": 0.1, **settings})
     (outcome,) = simulate_prompts(["learnability"], world, seeds=2, seed=7, steps=15)
     for i, teacher in enumerate(taught):
         start = _start(world, _random(7 + i))
@@ -223,7 +223,7 @@ def test_every_completion_is_reported_to_the_task_that_was_drawn(taught, tasks):
 
 @pytest.mark.parametrize("tasks", ["prompts", "categories"])
 def test_completions_pass_as_often_as_they_should(taught, tasks):
-    world = Prompts(categories=3, prompts=4, batch=50, rate=0.0, broken=0.25)
+    world = PromptWorld(categories=3, prompts=4, batch=50, rate=0.0, broken=0.25)
     simulate_prompts(["uniform"], world, tasks=tasks, seeds=1, steps=400)
     model, (teacher,) = _start(world, _random(0)), taught
     p = [0 if x else sigmoid(-b) for b, x in zip(model.difficulty, model.broken, strict=True)]
@@ -240,11 +240,11 @@ def test_completions_pass_as_often_as_they_should(taught, tasks):
 
 
 def test_what_is_memorised_is_passed(taught):
-    world = Prompts(categories=1, prompts=1, batch=1, easiest=0.0, hardest=0.0, rate=0.0)
+    world = PromptWorld(categories=1, prompts=1, batch=1, easiest=0.0, hardest=0.0, rate=0.0)
     rates = []
     for memorised in (0.0, 0.5):
         simulate_prompts(
-            ["uniform"], Prompts(**{**vars(world), "memorised": memorised}), seeds=1, steps=100
+            ["uniform"], PromptWorld(**{**vars(world), "memorised": memorised}), seeds=1, steps=100
         )
         returns = [step[1]["category-0/0"] for step in taught[-1].steps[-50:]]
         rates.append(np.mean(returns))
@@ -252,19 +252,19 @@ def test_what_is_memorised_is_passed(taught):
 
 
 def test_broken_prompts_teach_nothing_and_pass_nothing(taught):
-    (outcome,) = simulate_prompts(["uniform"], Prompts(broken=1.0), seeds=1, steps=5)
+    (outcome,) = simulate_prompts(["uniform"], PromptWorld(broken=1.0), seeds=1, steps=5)
     assert outcome.wasted.tolist() == [1.0]
     assert set(outcome.passed[0]) == {outcome.passed[0, 0]}
     assert not any(sum(values) for _, returns in taught[0].steps for values in returns.values())
 
 
 def test_equal_seeds_give_equal_worlds_and_runs():
-    a, b = (_start(Prompts(broken=0.2), _random(5)) for _ in range(2))
+    a, b = (_start(PromptWorld(broken=0.2), _random(5)) for _ in range(2))
     for one, other in zip(a, b, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert not np.array_equal(a.difficulty, _start(Prompts(), _random(6)).difficulty)
+    assert not np.array_equal(a.difficulty, _start(PromptWorld(), _random(6)).difficulty)
     # what a world is like does not depend on what is drawn in it
-    c = _start(Prompts(batch=3, group=2, rate=1.0, chain=True), _random(5))
+    c = _start(PromptWorld(batch=3, group=2, rate=1.0, chain=True), _random(5))
     np.testing.assert_array_equal(a.difficulty, c.difficulty)
     first, second = (simulate_prompts(["mopps", "uniform"], SMALL, seeds=3) for _ in range(2))
     for one, other in zip(first, second, strict=True):
@@ -307,9 +307,9 @@ def test_without_an_order_tasks_are_in_the_order_of_their_names(taught):
 
 
 def test_a_shuffled_order_is_a_chain_that_says_nothing_about_the_true_one():
-    names, agreement = _names(Prompts(), "categories"), []
+    names, agreement = _names(PromptWorld(), "categories"), []
     for seed in range(200):
-        rank = _start(Prompts(), _random(seed)).rank
+        rank = _start(PromptWorld(), _random(seed)).rank
         chain = _chain("shuffled", rank, seed)
         curriculum = _curriculum(names, chain)
         assert curriculum.names == tuple(names[k] for k in chain)
@@ -323,8 +323,18 @@ def test_a_shuffled_order_is_a_chain_that_says_nothing_about_the_true_one():
     assert np.std(agreement) == pytest.approx(deviation, rel=0.2)
 
 
+def test_choosing_on_both_levels_is_better_than_on_one():
+    """Broken prompts can only be told apart within their category."""
+    world = PromptWorld(categories=5, prompts=40, batch=16, broken=0.3, rate=0.05)
+    area = {
+        tasks: simulate_prompts(["uniform"], world, tasks=tasks, seeds=6, steps=120)[0].area.mean()
+        for tasks in ("prompts", "categories", "both")
+    }
+    assert area["both"] > max(area["prompts"], area["categories"]) + 0.02
+
+
 def test_an_order_changes_what_a_program_does_that_follows_one():
-    world = Prompts(categories=6, prompts=5, chain=True, rate=0.1)
+    world = PromptWorld(categories=6, prompts=5, chain=True, rate=0.1)
     areas = {}
     for order in ("none", "true", "shuffled"):
         mr, uniform = simulate_prompts(
@@ -354,7 +364,7 @@ def test_an_order_changes_what_a_program_does_that_follows_one():
 )
 def test_a_world_that_cannot_be(settings, message):
     with pytest.raises(MasteryError, match=message):
-        Prompts(**settings)
+        PromptWorld(**settings)
 
 
 @pytest.mark.parametrize(

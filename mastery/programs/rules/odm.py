@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mastery.programs.attention import TimeStep, View
 
 Array = Any  # a NumPy or a JAX array
@@ -37,6 +39,12 @@ class ODM(NamedTuple):
         seen, d = learned.evidence.seen, learned.probabilities
         gain = (1 - learned.rate) / xp.where(d > 0, d, 1.0)
         return Rewards(memory.total + xp.where(seen, gain, 0.0), learned.t)
+
+    def changed(self, memory: Rewards, change: Any, view: View) -> Rewards:
+        """Sums only grow, so a new task gets the mean of the others."""
+        old = memory.total[~change.new]
+        mean = old.mean() if len(old) else 0.0
+        return memory._replace(total=np.where(change.new, mean, memory.total))
 
     def attend(self, memory: Rewards, view: View) -> Array:
         xp = memory.total.__array_namespace__()
