@@ -20,15 +20,12 @@ from pathlib import Path
 import numpy as np
 from rules import WITHOUT, run  # beside this file
 
+from mastery.comparison.orders import ordered
 from mastery.curriculum import Curriculum
 from mastery.paper import curves
 from mastery.paper.curves import PaperCurves
 from mastery.paper.learned import measure
-from mastery.programs.graph import Dense, make_graph
 from mastery.programs.own import read_program
-from mastery.programs.program import Program
-from mastery.programs.recipe import Recipe
-from mastery.simulation.order import true_order
 from mastery.statistics import Estimate, improvement, interquartile_mean, interval, median_time
 from mastery.training.devices import prepare
 from mastery.training.job import Job
@@ -63,22 +60,9 @@ CURRICULA = {
 }
 
 
-def ordered(curriculum: Curriculum, program: str, order: str) -> Program:
-    """A program that was given another order of the same tasks."""
-    built = Recipe.parse(program).build(curriculum)
-    other = true_order(order, curriculum)
-    near, none = make_graph(other, dense=True)
-    at = [other.positions[name] for name in curriculum.names]  # its names are sorted anew
-    graph = Dense(near[:, at][:, :, at], none[:, at])
-    attention = built.attention
-    if hasattr(attention, "solved"):
-        attention = attention.solved(graph)
-    return built._replace(graph=graph, attention=attention)
-
-
 def text(program: str, order: str) -> str:
     """The text of a program with another order."""
-    return f"benchmarks/auto.py:ordered:program={program},order={order}"
+    return f"benchmarks/auto.py:{ordered.__name__}:program={program},order={order}"
 
 
 def programs(curriculum: str) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ LAYERS = [
     {"checkpoint", "curriculum"},
     {"programs"},
     {"teacher"},
-    {"simulation", "drawing", "rundir", "minigrid"},
+    {"simulation", "drawing", "rundir", "minigrid", "reasoning"},
     {"learners"},
     {"training"},
     {"page"},
     {"recording"},  # shows the page in notebooks
     {"adapters"},
     {"paper"},
+    {"comparison"},
     {"cli"},
     {"__init__", "__main__"},
 ]

@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import mastery
 from mastery.cli.arguments import split_programs
+from mastery.cli.benchmark import benchmark_command
 from mastery.cli.curricula import programs, show
 from mastery.cli.jobs import export_command, runs_command
 from mastery.cli.page import report_command, watch_command
@@ -73,6 +74,7 @@ app.command("report", cls=_Command)(report_command)
 app.command("runs", cls=_Command)(runs_command)
 app.command("export", cls=_Command)(export_command)
 app.command("paper", cls=_Command)(paper_command)
+app.command("benchmark", cls=_Command)(benchmark_command)
 app.command("play", cls=_Command)(play_command)
 app.command("simulate", cls=_Command)(simulate_command)
 app.command("show", cls=_Command)(show)

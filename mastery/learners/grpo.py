@@ -44,18 +44,19 @@ class ReasoningSettings:
 
     prompts: int = setting(64, "prompts per update, which is one time-step of the teacher")
     group: int = setting(8, "completions of each prompt")
-    minibatches: int = setting(2, "minibatches of an update, each one step of Adam")
-    width: int = setting(256, "features of a symbol")
+    minibatches: int = setting(1, "minibatches of an update, each one step of Adam")
+    epochs: int = setting(1, "times that an update learns from its completions")
+    width: int = setting(192, "features of a symbol")
     layers: int = setting(4, "layers")
-    heads: int = setting(8, "heads per layer")
-    learning_rate: float = setting(1e-4, "of Adam")
+    heads: int = setting(6, "heads per layer")
+    learning_rate: float = setting(3e-5, "of Adam")
     clip: float = setting(0.2, "ε: how far a probability may fall before its gradient stops")
     clip_high: float = setting(0.28, "ε_high: how far it may rise")
     drop: float = setting(0.0, "1: leave groups without variance out of the mean loss; 0: do not")
     gradient_norm: float = setting(1.0, "largest norm of the gradient")
-    pretrain_steps: int = setting(4000, "minibatches of supervised training before GRPO")
+    pretrain_steps: int = setting(3000, "minibatches of supervised training before GRPO")
     pretrain_batch: int = setting(1024, "problems in each")
-    pretrain_rare: int = setting(8, "a level is so many times rarer in it than the one below")
+    pretrain_rare: int = setting(16, "a level is so many times rarer in it than the one below")
     pretrain_rate: float = setting(1e-3, "the learning rate of it, at its highest")
 
     unit: ClassVar[str] = "completions"
@@ -98,12 +99,14 @@ class ReasoningHyper(NamedTuple):
 
 SMALL = ReasoningSettings(
     prompts=32,
+    minibatches=2,
     width=64,
     layers=2,
     heads=4,
     learning_rate=5e-4,
     pretrain_steps=1000,
     pretrain_batch=128,
+    pretrain_rare=8,
     pretrain_rate=3e-3,
 )
 REASONING = LearnerKind(
@@ -215,7 +218,9 @@ def learn(
 
     # the problems were drawn independently, so their order is random already
     split = jax.tree.map(lambda x: x.reshape(settings.minibatches, -1, *x.shape[1:]), seen)
-    (model, optimiser), _ = lax.scan(one, (learner.model, learner.optimiser), split)
+    model, optimiser = learner.model, learner.optimiser
+    for _ in range(settings.epochs):
+        (model, optimiser), _ = lax.scan(one, (model, optimiser), split)
 
     mine = (task[:, None] == jnp.arange(len(tasks.family))).astype(jnp.int32)  # (n, tasks)
     tokens = (completion != PAD).sum((1, 2))

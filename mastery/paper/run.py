@@ -12,22 +12,36 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from mastery.errors import MasteryError
 from mastery.paper import curves
-from mastery.paper.experiments import PaperJob
 from mastery.rundir.results import load_results
 from mastery.training.job import Job, read_job
 from mastery.training.train import Report, Trained, TrainOptions, resume, train
 
 
+class JobLike(Protocol):
+    """A job of an experiment; `PaperJob` is one."""
+
+    @property
+    def name(self) -> str: ...
+
+    def job(self, scale: float = 1.0) -> Job: ...
+
+
+J = TypeVar("J", bound=JobLike)
+Keep = Callable[[Path, Path, float], None]  # run directory, folder, scale
+
+
 def run(
-    parts: Iterable[PaperJob],
+    parts: Iterable[J],
     folder: Path,
     scale: float = 1.0,
     options: TrainOptions = TrainOptions(),  # noqa: B008 (it cannot change)
     watch: Callable[[Job], AbstractContextManager[Report]] | None = None,
-) -> Iterator[tuple[PaperJob, Trained]]:
+    keep: Keep | None = None,
+) -> Iterator[tuple[J, Trained]]:
     """Train or resume jobs one after the other, and yield each outcome.
 
     Stops when `options.minutes` run out, or after a job that was interrupted.
@@ -38,6 +52,7 @@ def run(
         scale: See `PaperJob.job`.
         options: For `train` and `resume`; the minutes are those of all jobs together.
         watch: Opens the progress display of a job.
+        keep: Saves the curves of a job; by default `keep_curves`.
     """
     wanted = [(part, part.job(scale)) for part in parts]
     for part, job in wanted:
@@ -48,7 +63,7 @@ def run(
         if now.minutes is not None and now.minutes <= 0:
             return
         with nullcontext() if watch is None else watch(job) as report:
-            outcome = run_part(part, folder, scale, replace(now, report=report))
+            outcome = run_part(part, folder, scale, replace(now, report=report), keep)
         yield part, outcome
         if outcome.interrupted:
             return
@@ -61,7 +76,9 @@ def with_minutes_left(options: TrainOptions, began: float) -> TrainOptions:
     return replace(options, minutes=options.minutes - (time.monotonic() - began) / 60)
 
 
-def run_part(part: PaperJob, folder: Path, scale: float, options: TrainOptions) -> Trained:
+def run_part(
+    part: JobLike, folder: Path, scale: float, options: TrainOptions, keep: Keep | None = None
+) -> Trained:
     """Train or resume one job, then save its curves."""
     directory = folder / part.name
     if (directory / "run.db").exists():
@@ -69,11 +86,11 @@ def run_part(part: PaperJob, folder: Path, scale: float, options: TrainOptions) 
     else:
         directory.parent.mkdir(parents=True, exist_ok=True)
         outcome = train(part.job(scale), directory, options)
-    keep(directory, folder, scale)
+    (keep or keep_curves)(directory, folder, scale)
     return outcome
 
 
-def keep(directory: Path, folder: Path, scale: float) -> None:
+def keep_curves(directory: Path, folder: Path, scale: float) -> None:
     """Save the curves of a job in the folder's `curves`."""
     (folder / "curves").mkdir(exist_ok=True)
     found = curves.from_results(load_results(directory), scale)
