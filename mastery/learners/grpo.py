@@ -155,7 +155,9 @@ def advantages(reward: Array) -> Array:
     """How much better each completion is than its group, in standard deviations; (n, g)."""
     centred = reward - reward.mean(1, keepdims=True)
     deviation = jnp.sqrt((centred**2).mean(1, keepdims=True))
-    return centred / (deviation + 1e-6)
+    # the mean of 41 ones is not 1: compiled, it is their sum times 1/41
+    varies = reward.max(1, keepdims=True) > reward.min(1, keepdims=True)
+    return jnp.where(varies, centred / (deviation + 1e-6), 0.0)
 
 
 def loss(model: Transformer, seen: Sampled, h: ReasoningHyper) -> Array:
