@@ -177,7 +177,7 @@ def descend(
     model: Transformer, optimiser: Any, gradient: Any, rate: Array, largest: Array
 ) -> tuple[Transformer, Any]:
     """One step of Adam, with the gradient's norm limited."""
-    norm = optax.global_norm(gradient)
+    norm = jnp.sqrt(sum(jnp.square(g).sum() for g in jax.tree.leaves(gradient)))
     scale = jnp.minimum(1.0, largest / (norm + 1e-9))
     gradient = jax.tree.map(lambda g: g * scale, gradient)
     change, optimiser = _adam.update(gradient, optimiser)

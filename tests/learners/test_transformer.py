@@ -23,9 +23,7 @@ def model():
     """Two layers, and scales that are not all 1."""
     random = np.random.default_rng(0)
     model = Transformer(jax.random.key(0), width=16, layers=2, heads=HEADS)
-    return jax.tree.map(
-        lambda x: x + 0.2 * random.normal(size=x.shape).astype(np.float32), model
-    )
+    return jax.tree.map(lambda x: x + 0.2 * random.normal(size=x.shape).astype(np.float32), model)
 
 
 @pytest.fixture(scope="module")
