@@ -64,6 +64,11 @@ class ReasoningSettings:
     def __post_init__(self) -> None:
         positive = ("learning_rate", "clip", "clip_high", "gradient_norm", "pretrain_rate")
         check_numbers(self, positive=positive, shares=("drop",))
+        if self.group < 2:
+            raise MasteryError(
+                "group is 1; it must be at least 2, since a completion is compared with the others "
+                "of its group"
+            )
         for whole, part in (("width", "heads"), ("prompts", "minibatches")):
             if getattr(self, whole) % getattr(self, part):
                 raise MasteryError(
