@@ -33,7 +33,7 @@ from mastery.programs.distribution import cumulative, draw
 from mastery.random_numbers import uniform
 from mastery.reasoning import problems
 from mastery.reasoning.alphabet import ANSWER, PAD
-from mastery.reasoning.problems import Tasks
+from mastery.reasoning.problems import FamilyLevels
 
 Array = Any  # a JAX array
 
@@ -138,7 +138,7 @@ class Sampled(NamedTuple):
     advantage: Array  # (n, g)
 
 
-class Found(NamedTuple):
+class Counted(NamedTuple):
     """The results of an update, per task; each (tasks,)."""
 
     completions: Array  # int32
@@ -193,10 +193,10 @@ def descend(
 def learn(
     learner: ReasoningLearner,
     probabilities: Array,
-    tasks: Tasks,
+    tasks: FamilyLevels,
     settings: ReasoningSettings,
     h: ReasoningHyper,
-) -> tuple[ReasoningLearner, Found]:
+) -> tuple[ReasoningLearner, Counted]:
     """One update.
 
     Args:
@@ -212,7 +212,7 @@ def learn(
     n, g = settings.prompts, settings.group
     key, for_tasks, for_problems, for_symbols = jax.random.split(learner.key, 4)
     task = draw(cumulative(jnp.asarray(probabilities)), uniform(for_tasks, (n,)))
-    drawn = Tasks(jnp.asarray(tasks.family)[task], jnp.asarray(tasks.level)[task])
+    drawn = FamilyLevels(jnp.asarray(tasks.family)[task], jnp.asarray(tasks.level)[task])
     prompt, answer = problems.draw(for_problems, drawn, held_out=False)
     completion, log_p = sample(learner.model, prompt, uniform(for_symbols, (ANSWER, n, g)))
     right = problems.is_right(completion, answer).astype(jnp.float32)
@@ -232,7 +232,7 @@ def learn(
     mine = (task[:, None] == jnp.arange(len(tasks.family))).astype(jnp.int32)  # (n, tasks)
     tokens = (completion != PAD).sum((1, 2))
     flat = (right.max(1) == right.min(1)).astype(jnp.int32)
-    found = Found(
+    found = Counted(
         g * mine.sum(0),
         right.sum(1) @ mine.astype(jnp.float32),
         tokens @ mine,
@@ -242,13 +242,13 @@ def learn(
     return ReasoningLearner(model, optimiser, key), found
 
 
-def evaluate(model: Transformer, key: Array, tasks: Tasks, each: int) -> tuple[Array, Array]:
+def evaluate(model: Transformer, key: Array, tasks: FamilyLevels, each: int) -> tuple[Array, Array]:
     """Complete `each` held-out problems per task, greedily and by sampling.
 
     Returns:
         The share that is right and the mean number of symbols, each (2, tasks).
     """
-    every = Tasks(*(jnp.repeat(jnp.asarray(x), each) for x in tasks))
+    every = FamilyLevels(*(jnp.repeat(jnp.asarray(x), each) for x in tasks))
     for_problems, for_symbols = jax.random.split(key)
     prompt, answer = problems.draw(for_problems, every, held_out=True)
     uniforms = uniform(for_symbols, (ANSWER, len(prompt), 1))
@@ -269,7 +269,7 @@ def supervised(model: Transformer, prompt: Array, answer: Array) -> Array:
 
 
 def pretrain(
-    learner: ReasoningLearner, step: Array, tasks: Tasks, settings: ReasoningSettings
+    learner: ReasoningLearner, step: Array, tasks: FamilyLevels, settings: ReasoningSettings
 ) -> tuple[ReasoningLearner, Array]:
     """One minibatch of supervised training on problems of the given tasks; returns the loss too.
 
@@ -280,7 +280,7 @@ def pretrain(
     key, for_tasks, for_problems = jax.random.split(learner.key, 3)
     weight = settings.pretrain_rare ** -jnp.asarray(tasks.level, jnp.float32)
     task = draw(cumulative(weight / weight.sum()), uniform(for_tasks, (settings.pretrain_batch,)))
-    drawn = Tasks(jnp.asarray(tasks.family)[task], jnp.asarray(tasks.level)[task])
+    drawn = FamilyLevels(jnp.asarray(tasks.family)[task], jnp.asarray(tasks.level)[task])
     problem = problems.draw(for_problems, drawn, held_out=False)
     done = step / settings.pretrain_steps
     rate = settings.pretrain_rate * jnp.minimum(20 * done, 0.5 + 0.5 * jnp.cos(jnp.pi * done))

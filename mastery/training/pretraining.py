@@ -24,7 +24,7 @@ from mastery.learners import grpo
 from mastery.learners.grpo import ReasoningSettings
 from mastery.learners.transformer import Transformer
 from mastery.reasoning.families import FAMILIES, LEVELS
-from mastery.reasoning.problems import Tasks
+from mastery.reasoning.problems import FamilyLevels
 from mastery.training.devices import cache_folder
 from mastery.training.job import Job, reasoning_tasks
 from mastery.training.loops.named_arrays import named, restore
@@ -102,7 +102,7 @@ def pretrain(
     settings: ReasoningSettings, families: list[int], report: Report | None = None
 ) -> Transformer:
     """Train a new model on right answers to problems of some families, mostly easy ones."""
-    tasks = Tasks(
+    tasks = FamilyLevels(
         np.repeat(families, LEVELS).astype(np.int32),
         np.tile(np.arange(1, LEVELS + 1), len(families)).astype(np.int32),
     )

@@ -13,7 +13,7 @@ from mastery.random_numbers import uniform
 from mastery.reasoning import alphabet
 from mastery.reasoning.alphabet import ANSWER, CHARACTERS, END, PAD, PROMPT, decode, encode
 from mastery.reasoning.families import FAMILIES, LEVELS, NEEDED
-from mastery.reasoning.problems import Tasks, make
+from mastery.reasoning.problems import FamilyLevels, make
 
 EACH = 400
 
@@ -23,7 +23,7 @@ def made():
     """The symbols of many problems per family and level: prompts and answers."""
     families, levels = zip(*TASKS, strict=True)
     numbers = [list(FAMILIES).index(family) for family in families]
-    tasks = Tasks(*(np.repeat(np.array(x, np.int32), EACH) for x in (numbers, levels)))
+    tasks = FamilyLevels(*(np.repeat(np.array(x, np.int32), EACH) for x in (numbers, levels)))
     u = uniform(jax.random.key(0), (len(tasks.family), NEEDED))
     # the ends of the range too
     u = u.at[::EACH].set(0.0).at[1::EACH].set(1 - 2**-23)

@@ -12,7 +12,7 @@ from mastery.random_numbers import uniform
 from mastery.reasoning import problems
 from mastery.reasoning.alphabet import ANSWER, END, PAD, PROMPT, decode, encode
 from mastery.reasoning.families import FAMILIES, NEEDED
-from mastery.reasoning.problems import Tasks
+from mastery.reasoning.problems import FamilyLevels
 
 EACH = 60
 draw = jax.jit(problems.draw, static_argnames="held_out")
@@ -23,7 +23,7 @@ hashed = jax.jit(problems.is_held_out)
 def tasks_of(names, each):
     """So many of each (family, level)."""
     numbers = [(list(FAMILIES).index(family), level) for family, level in names]
-    return Tasks(*np.repeat(np.array(numbers, np.int32), each, 0).T)
+    return FamilyLevels(*np.repeat(np.array(numbers, np.int32), each, 0).T)
 
 
 @pytest.fixture(scope="module")
