@@ -12,6 +12,8 @@ import torch
 
 from mastery.reasoning.alphabet import PAD
 
+torch.set_num_threads(1)  # the matrices are tiny
+
 
 def weights(model):
     """The weights of a JAX transformer by name, as leaves that collect gradients."""
@@ -88,18 +90,17 @@ def advantages(rewards):
 
 
 def loss(w, heads, seen, clip, clip_high, drop):
-    """− Σ min(ρ A, clip(ρ) A) / (number of symbols), symbol by symbol."""
+    """− Σ min(ρ A, clip(ρ) A) / (number of symbols)."""
     total, symbols = torch.zeros((), dtype=torch.float64), 0.0
     groups = zip(seen.prompt, seen.completion, seen.log_probability, seen.advantage, strict=True)
     for prompt, completions, olds, group in groups:
         group = np.asarray(group, float)
         counts = 1.0 if np.any(group != 0) else 1.0 - drop
         for completion, old, a in zip(completions, olds, group, strict=True):
+            counted = torch.tensor([int(s) != PAD for s in completion])
             new = log_probabilities(w, heads, prompt, completion)
-            for i, symbol in enumerate(completion):
-                if symbol == PAD:
-                    continue
-                ratio = torch.exp(new[i] - float(old[i]))
-                total = total + torch.min(ratio * a, ratio.clamp(1 - clip, 1 + clip_high) * a)
-                symbols += counts
+            ratio = torch.exp(new - torch.tensor(np.asarray(old), dtype=torch.float64))[counted]
+            gained = torch.min(ratio * a, ratio.clamp(1 - clip, 1 + clip_high) * a)
+            total = total + gained.sum()
+            symbols += counts * len(gained)
     return -total / max(symbols, 1.0)
