@@ -60,9 +60,13 @@ def load_model(
     if note is not None and report is None:
         note(f"pre-training the model once; it is kept in {path}")
     model = pretrain(job.settings, families_of(job), report)
-    path.parent.mkdir(parents=True, exist_ok=True)
     about = {"settings": _about(job)}
-    checkpoint.write(path, KIND, about, {name: np.asarray(x) for name, x in named(model)})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.write(path, KIND, about, {name: np.asarray(x) for name, x in named(model)})
+    except (OSError, CheckpointError) as error:
+        if note is not None:
+            note(f"the pre-trained model cannot be kept, and will be made again: {error}")
     return model
 
 
