@@ -38,8 +38,9 @@ bench: $(VENV)/.test  ## speed and memory, as tables (peers are measured if they
 	$(BIN)/python benchmarks/ray_teacher.py
 	$(BIN)/python benchmarks/page.py
 
-pictures: $(VENV)/.test  ## draw docs/img anew
+pictures: $(VENV)/.test  ## draw docs/img anew; the page's own pictures are of the last make demo
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/page_pictures.py
 
 clean:  ## remove everything that was set up
 	rm -rf $(VENV) demo .pytest_cache .hypothesis .mypy_cache .ruff_cache
@@ -49,7 +50,7 @@ $(VENV)/bin/python:
 
 # a stamp for each set of requirements, so that a second run installs nothing
 $(VENV)/.train: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[minigrid]'
 	@touch $@
 
 # a browser for the tests of the page: one that is there, or one that can be installed

@@ -109,7 +109,13 @@ def test_runs_cuts_and_breaks_no_name_or_value(tmp_path):
     write_job(tmp_path / f"a-job-with-{'a-long-' * 12}name", make_job(seeds=1, points=2), points=2)
     write_job(tmp_path / "[b] job", make_job(programs=["mr:delta=0.8,window=20", "gprop-linreg"]))
     names = sorted(str(path) for path in tmp_path.iterdir())
-    values = ("mr:window=20,delta=0.8", "gprop-linreg", "384 of 384", "32 of 32", "finished")
+    values = (
+        "mr:window=20,delta=0.8",
+        "gprop-linreg",
+        "384 of 384 frames",
+        "32 of 32 frames",
+        "finished",
+    )
     for text in (in_terminal(80, "runs", tmp_path), in_terminal(400, "runs", tmp_path)):
         assert all(name in text.replace("\n", "") for name in names)
         assert all(value in text for value in values)

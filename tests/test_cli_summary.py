@@ -40,8 +40,13 @@ def test_a_task_that_no_program_learned_is_named():
 def test_a_task_learned_in_some_runs_only_says_in_how_many():
     # the time is of the run that learned it; half of the runs are not enough to count it
     accounts = {"mr": made([[100, 200, 300], [100, 200, NEVER]]), "auto": made([[1, 2, 3]])}
-    assert "; mr learned 2 of 3 tasks, hard after 300 frames in 1 of 2 runs; auto" in story(
+    assert "; mr learned 2 of 3 tasks, and hard in 1 of 2 runs, after 300 frames; auto" in story(
         accounts, TASKS, "frames"
+    )
+    accounts = {"mr": made([[100, NEVER, NEVER], [NEVER] * 3]), "auto": made([[NEVER] * 3])}
+    assert story(accounts, TASKS, "frames").endswith(
+        "; mr learned easy in 1 of 2 runs, after 100 frames; auto learned 0 of 3 tasks; "
+        "no program learned hard."
     )
 
 

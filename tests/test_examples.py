@@ -35,8 +35,10 @@ def test_every_example_says_its_command():
         for path in EXAMPLES
     ],
 )
-def test_example(path):
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=300)
+def test_example(path, tmp_path):
+    done = subprocess.run(  # elsewhere, so that what it writes is new each time
+        [sys.executable, path], capture_output=True, text=True, timeout=300, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout
 

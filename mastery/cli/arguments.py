@@ -38,7 +38,7 @@ CurriculumArgument = Annotated[
 
 OWN_PROGRAM = (  # for the help of options that take programs
     "Your own: [bold]file.py:Class[/bold] or [bold]package.module:Class[/bold], with arguments "
-    "[bold]file.py:Class:sharpness=2[/bold]."
+    "[bold]file.py:Class:delta=2[/bold]."
 )
 
 

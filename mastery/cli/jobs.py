@@ -52,7 +52,7 @@ def _table(jobs: Sequence[Summary]) -> Table:
     table = Table(box=None, header_style="dim")
     for name in ("directory", "curriculum", "programs"):
         table.add_column(name, no_wrap=True)
-    for name in ("seeds", "frames or examples per run", "returns"):
+    for name in ("seeds", "trained per run", "returns"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for job in jobs:
@@ -82,9 +82,10 @@ def _lines(job: Summary) -> list[str]:
 
 def _trained(job: Summary) -> str:
     """How far a job is; nothing if it cannot be read."""
-    if job.total:
-        return f"{short(job.frames)} of {short(job.total)}"
-    return short(job.frames) if job.curriculum else ""
+    if not job.curriculum:
+        return ""
+    done = f"{short(job.frames)} of {short(job.total)}" if job.total else short(job.frames)
+    return f"{done} {job.unit}"
 
 
 def _returns(job: Summary) -> str:

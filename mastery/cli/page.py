@@ -59,10 +59,13 @@ def report_command(
 def write_report(directories: Sequence[Path], path: Path, clips: bool = False) -> None:
     """Write the report on these run directories; print its path and what it could not show."""
     from mastery.page import assemble, data
+    from mastery.page.clips import check_clips
     from mastery.page.places import check_folders, find_places
 
     check_folders(directories)
     check_place(path)
+    if clips:
+        check_clips()
     places, problems = find_places(directories)
     entries, unread = data.read_entries(places)
     problems += unread

@@ -144,7 +144,10 @@ def _learned_in_words(label: str, own: Account, tasks: Sequence[str], last: int,
     times = own.times[:, last]
     times = times[np.isfinite(times)]
     if len(times):
-        after = f"{tasks[last]} after {short(int(upper_median(times)))} {unit}"
-        runs = f" in {len(times)} of {own.runs} runs" if own.runs > 1 else ""
-        return f"{words}, {after}{runs}"
+        after = f"after {short(int(upper_median(times)))} {unit}"
+        runs = f"in {len(times)} of {own.runs} runs"
+        if not np.isfinite(own.medians[last]):  # in too few runs to count
+            words = f"{words}, and" if count else f"{label} learned"
+            return f"{words} {tasks[last]} {runs}, {after}"
+        return f"{words}, {tasks[last]} {after}" + f" {runs}" * (own.runs > 1)
     return f"{words}, but not {tasks[last]}" if count else words

@@ -178,6 +178,10 @@ def train_command(
     check_place(report, new=out)
     if clips and report is None:
         raise MasteryError("--clips are part of a report; give --report FILE as well")
+    if clips:
+        from mastery.page.clips import check_clips
+
+        check_clips()
     with needs("mastery train", "train"):
         from mastery.rundir.store import check_new
         from mastery.training.devices import prepare

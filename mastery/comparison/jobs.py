@@ -26,6 +26,7 @@ class Entry(NamedTuple):
     knows: str  # what it is told: none, true or wrong order
 
 
+ORDER = {"none": "no order", "true": "true order", "wrong": "wrong order"}
 # `mr` that does not look at the order
 UNORDERED = "mr:power=0,successors=0,gamma_pred=0,gamma_succ=0"
 ENTRIES = (

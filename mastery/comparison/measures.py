@@ -1,8 +1,8 @@
-"""What a comparison measures, with intervals: programs at equal tokens.
+"""What a comparison measures, with intervals: each program beside a reference at equal tokens.
 
-Runs differ in the tokens that they generate per completion, so their curves are read at equal
-tokens, up to the most that every run has generated. Intervals are 95 % bootstrap intervals over
-seeds. Two programs are resampled independently.
+Runs differ in the tokens that they generate per completion. So two programs are compared up to the
+most tokens that every run of both has generated. Intervals are 95 % bootstrap intervals over seeds;
+two programs are resampled independently.
 """
 
 from __future__ import annotations
@@ -17,80 +17,54 @@ from mastery.comparison.curves import TokenCurves
 from mastery.statistics import DRAWS, Estimate, improvement, interval, median_time
 
 Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
 HARD, LEARNED = 0.1, 0.5  # pass rates: of a hard task at the first point, of one that is learned
-STUCK = 0.02  # a task that never passes this in any run of `uniform` has stayed at 0
-GRID = 200
+STUCK = 0.02  # a task whose mean over the reference's runs never passes this has stayed at 0
+GRID = 200  # numbers of tokens at which curves are read
+SMOOTH = GRID // 10  # a tenth of the budget
 
 
 class Row(NamedTuple):
     """A program of the comparison."""
 
     program: str
-    last: Estimate  # pass rate at the end of the budget, mean over tasks
+    budget: float  # tokens up to which it is compared
+    last: Estimate  # pass rate there, mean over tasks
     better: Estimate  # minus that of the reference
-    area: Estimate  # mean pass rate over all tokens
-    chance: Estimate  # that a run's area is above that of one of the reference
-    time: Estimate  # tokens until the reference's last pass rate; infinite if never
-    reached: int  # runs that got there
-    runs: int
-    saved: Estimate  # share of the tokens that the reference needs to get there
+    chance: Estimate  # that a run's mean pass rate up to there is above one of the reference
+    saved: Estimate  # tokens saved, as a share of the budget; see `saved`
     flat: Estimate  # share of groups without signal
     hard: Estimate  # hard tasks that were learned
     stuck: float  # share of training on tasks that stay at 0
-    rarest: float  # times a task that stays at 0 was visited, per 1000 completions: the least
-
-
-def budget(curves: TokenCurves) -> float:
-    """The most tokens that every run has generated."""
-    return float(curves.generated[-1].min())
-
-
-def grid(curves: TokenCurves) -> Floats:
-    """Numbers of tokens at which curves are compared."""
-    found: Floats = np.linspace(float(curves.generated[0].max()), budget(curves), GRID)
-    return found
-
-
-def at_tokens(curves: TokenCurves, values: Floats, tokens: Floats) -> Floats:
-    """Curves (points, runs) at numbers of generated tokens, between points by a line."""
-    found: Floats = np.stack(
-        [np.interp(tokens, x, y) for x, y in zip(curves.generated.T, values.T, strict=True)], 1
-    )
-    return found
+    rarest: float  # completions of the rarest such task, per 1000
 
 
 def rows(curves: TokenCurves, reference: str = "uniform") -> list[Row]:
     """Every program beside the reference."""
-    tokens = grid(curves)
-    means = at_tokens(curves, curves.passed.mean(2), tokens)  # (grid, runs)
-    theirs = curves.runs[reference]
-    goal = float(means[-1, theirs].mean())
-    flat = curves.flat.mean(0)
-    hard = hard_tasks(curves)
-    final = (
-        np.stack([at_tokens(curves, curves.passed[:, :, task], tokens[-1:])[0] for task in hard], 1)
-        if len(hard)
-        else np.zeros((len(curves.programs), 0))
-    )
+    passed = means(curves)
+    flat, hard = curves.flat.mean(0), hard_tasks(curves)
     visits = curves.share.mean(0)[:, stuck_tasks(curves, reference)]
     found = []
     for program, own in curves.runs.items():
-        times = first_time(tokens, means[:, own], goal)
-        areas = [means[:, runs].mean(0)[:, None] for runs in (own, theirs)]
-        ends = [means[-1, runs] for runs in (own, theirs)]
+        tokens = grid(curves, program, reference)
+        ours, theirs = (
+            smoothed(at_tokens(curves, passed, runs, tokens))
+            for runs in (own, curves.runs[reference])
+        )
+        learned = [
+            at_tokens(curves, curves.passed[:, :, task], own, tokens[-SMOOTH:]).mean(0) >= LEARNED
+            for task in hard
+        ]
         found.append(
             Row(
                 program,
-                bootstrap(mean, ends[0]),
-                bootstrap(lambda a, b: a.mean(-1) - b.mean(-1), *ends),
-                bootstrap(mean, areas[0][:, 0]),
-                interval(improvement, *areas),
-                median_time(times),
-                int(np.isfinite(times).sum()),
-                len(own),
-                saved(tokens, means[:, own], means[:, theirs]),
+                float(tokens[-1]),
+                bootstrap(mean, ours[-1]),
+                bootstrap(lambda a, b: mean(a) - mean(b), ours[-1], theirs[-1]),
+                interval(improvement, ours.mean(0)[:, None], theirs.mean(0)[:, None]),
+                saved(tokens, ours, theirs),
                 bootstrap(mean, flat[own]),
-                bootstrap(mean, (final[own] >= LEARNED).sum(1).astype(np.float64)),
+                bootstrap(mean, np.sum(learned, 0, dtype=np.float64) * np.ones(len(own))),
                 float(visits[own].sum(1).mean()) if visits.size else float("nan"),
                 1000 * float(visits[own].min()) if visits.size else float("nan"),
             )
@@ -98,51 +72,92 @@ def rows(curves: TokenCurves, reference: str = "uniform") -> list[Row]:
     return found
 
 
-def first_time(tokens: Floats, values: Floats, goal: float) -> Floats:
-    """(runs,): tokens until each curve (grid, runs) stays at the goal or above on average.
+def times(curves: TokenCurves, goals: tuple[float, ...]) -> dict[str, list[tuple[Estimate, int]]]:
+    """Per program and goal: the median of the tokens until a run's pass rate first reaches it, and
+    how many runs do. A run that does not counts as later than all."""
+    passed, found = means(curves), {}
+    for program, own in curves.runs.items():
+        tokens = grid(curves, program, program)
+        values = smoothed(at_tokens(curves, passed, own, tokens))
+        every = [first_time(tokens, values, goal) for goal in goals]
+        found[program] = [(median_time(t), int(np.isfinite(t).sum())) for t in every]
+    return found
 
-    A curve of evaluations is noisy, so its running best of the mean of five points is used.
+
+def means(curves: TokenCurves) -> Floats:
+    """(points, runs): the pass rate, mean over tasks, as if all evaluations were equally hard.
+
+    All runs are evaluated on the same problems at a point; in the curves that ship, on others at
+    the next, so some points are easier for all. The mean over all runs shows by how much: its
+    distance from a smooth curve (a parabola in the logarithm of the completions) is taken off every
+    run.
     """
-    smooth = smoothed(values)
-    reached = smooth >= goal
+    passed: Floats = curves.passed.mean(2)
+    if len(passed) < 6:
+        return passed
+    x, middle = np.log(curves.completions), passed.mean(1)
+    luck = middle - np.polyval(np.polyfit(x, middle, 2), x)
+    found: Floats = passed - luck[:, None]
+    return found
+
+
+def grid(curves: TokenCurves, program: str, reference: str) -> Floats:
+    """Numbers of tokens that all runs of two programs have, from the first evaluation on."""
+    both = curves.generated[:, np.append(curves.runs[program], curves.runs[reference])]
+    found: Floats = np.linspace(float(both[0].max()), float(both[-1].min()), GRID)
+    return found
+
+
+def at_tokens(curves: TokenCurves, values: Floats, runs: Whole, tokens: Floats) -> Floats:
+    """Curves (points, runs) of some runs at numbers of tokens; between points a line."""
+    every = zip(curves.generated[:, runs].T, values[:, runs].T, strict=True)
+    found: Floats = np.stack([np.interp(tokens, x, y) for x, y in every], 1)
+    return found
+
+
+def first_time(tokens: Floats, values: Floats, goal: float) -> Floats:
+    """(runs,): tokens until each curve (grid, runs) reaches the goal; infinite if it never does."""
+    reached = values >= goal
     found: Floats = np.where(reached.any(0), tokens[reached.argmax(0)], np.inf)
     return found
 
 
-def smoothed(values: Floats, width: int = GRID // 20) -> Floats:
-    """The mean over the last points of the grid, a twentieth of the budget."""
+def smoothed(values: Floats) -> Floats:
+    """The mean over the last tenth of the budget, at each of its points (grid, runs)."""
     sums = np.cumsum(np.concatenate([np.zeros((1, *values.shape[1:])), values]), 0)
     ends = np.arange(1, len(values) + 1)
-    starts = np.maximum(ends - width, 0)
+    starts = np.maximum(ends - SMOOTH, 0)
     found: Floats = (sums[ends] - sums[starts]) / (ends - starts)[:, None]
     return found
 
 
 def saved(tokens: Floats, ours: Floats, theirs: Floats) -> Estimate:
-    """The share of the reference's tokens that a program saves, at an equal pass rate.
+    """The tokens that a program saves at an equal pass rate, as a share of the budget.
 
-    The mean curve of the reference ends at a pass rate; the mean curve of the program reaches it
-    after a share of the budget, and saves the rest. If it never does, nothing is saved, and the
-    saving is negative by as much as its curve is behind: the tokens after which the reference had
-    the program's last pass rate, minus the budget, over the budget.
+    The mean curve of the program reaches the reference's last pass rate after some tokens; the rest
+    of the budget is saved. If it never does, the saving is negative: the reference had the
+    program's best pass rate that much earlier.
+
+    Args:
+        tokens: (grid,).
+        ours: (grid, runs) Pass rates of the program.
+        theirs: (grid, runs) Those of the reference.
     """
 
     def one(a: Floats, b: Floats) -> float:
-        own, other = (
-            np.maximum.accumulate(smoothed(x.mean(1, keepdims=True))[:, 0]) for x in (a, b)
-        )
-        if own[-1] >= other[-1]:
-            return 1 - float(tokens[int((own >= other[-1]).argmax())] / tokens[-1])
-        return float(tokens[int((other >= own[-1]).argmax())] / tokens[-1]) - 1
+        own, other = (np.maximum.accumulate(x.mean(1)) for x in (a, b))
+        slower, goal = (own, other[-1]) if own[-1] >= other[-1] else (other, own[-1])
+        rest = 1 - float(tokens[int((slower >= goal).argmax())] / tokens[-1])
+        return rest if own[-1] >= other[-1] else -rest
 
     random = np.random.default_rng(0)
-    drawn = []
-    for _ in range(DRAWS // 2):
-        a = ours[:, random.integers(ours.shape[1], size=ours.shape[1])]
-        b = theirs[:, random.integers(theirs.shape[1], size=theirs.shape[1])]
-        drawn.append(one(a, b))
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Estimate(float(one(ours, theirs)), float(low), float(high))
+
+    def drawn(x: Floats) -> Floats:
+        found: Floats = x[:, random.integers(x.shape[1], size=x.shape[1])]
+        return found
+
+    low, high = np.quantile([one(drawn(ours), drawn(theirs)) for _ in range(1000)], [0.025, 0.975])
+    return Estimate(one(ours, theirs), float(low), float(high))
 
 
 def mean(scores: Floats) -> Floats:
@@ -159,11 +174,11 @@ def bootstrap(statistic: Callable[..., Floats], *scores: Floats) -> Estimate:
     return Estimate(float(statistic(*scores)), float(low), float(high))
 
 
-def hard_tasks(curves: TokenCurves) -> NDArray[np.int64]:
-    """The tasks that at the first point are passed by few completions, on average over runs."""
+def hard_tasks(curves: TokenCurves) -> Whole:
+    """The tasks that few completions pass at the first point, on average over runs."""
     return np.flatnonzero(curves.passed[0].mean(0) < HARD)
 
 
-def stuck_tasks(curves: TokenCurves, reference: str) -> NDArray[np.int64]:
-    """The tasks that stay near 0 under the reference, in every run and at every point."""
-    return np.flatnonzero(curves.passed[:, curves.runs[reference]].max((0, 1)) < STUCK)
+def stuck_tasks(curves: TokenCurves, reference: str) -> Whole:
+    """The tasks that stay near 0 under the reference."""
+    return np.flatnonzero(curves.passed[:, curves.runs[reference]].mean(1).max(0) < STUCK)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from mastery.checkpoint import replace_file
 from mastery.comparison.curves import TokenCurves
-from mastery.comparison.jobs import ENTRIES, Entry, label
-from mastery.comparison.measures import Row, budget, hard_tasks, rows, stuck_tasks
+from mastery.comparison.jobs import ENTRIES, ORDER, Entry, label
+from mastery.comparison.measures import Row, hard_tasks, rows, stuck_tasks, times
 from mastery.drawing.static_page import section, static_page
 from mastery.paper.sections import Table, to_html
 from mastery.statistics import Estimate
 
 REFERENCE = "uniform"
-ORDER = {"none": "no order", "true": "true order", "wrong": "wrong order"}
+GOALS = (0.62, 0.63, 0.64, 0.65)  # pass rates
 
 
 def percent(x: Estimate) -> str:
@@ -34,25 +34,39 @@ def named(found: Sequence[Row]) -> list[tuple[Entry, Row]]:
 
 
 def main_table(found: Sequence[Row]) -> Table:
-    """Every program at equal tokens."""
+    """Every program beside the reference, at equal tokens."""
     cells = []
     for entry, row in named(found):
-        reached = f"{row.reached} of {row.runs}"
+        own = row.program == REFERENCE
+        better = f"{row.better.value:+.3f} ({row.better.low:+.3f} … {row.better.high:+.3f})"
         cells.append(
             [
                 f"`{entry.name}`, {ORDER[entry.knows]}",
-                str(row.last),
-                f"{row.better.value:+.3f} ({row.better.low:+.3f} … {row.better.high:+.3f})",
-                str(row.chance),
-                "–" if row.program == REFERENCE else percent(row.saved),
-                f"{millions(row.time.value)}, {reached}",
+                millions(row.budget),
+                f"{row.last.value:.3f} ({row.last.low:.3f} … {row.last.high:.3f})",
+                "–" if own else better,
+                "–" if own else str(row.chance),
+                "–" if own else percent(row.saved),
             ]
         )
     head = (
-        "program", "last pass rate", f"minus `{REFERENCE}`", f"P(area > `{REFERENCE}`)",
-        "tokens saved", f"median tokens to `{REFERENCE}`'s last pass rate",
+        "program", "tokens", "pass rate there", f"minus `{REFERENCE}`",
+        f"P(mean up to there > `{REFERENCE}`)", "tokens saved",
     )  # fmt: skip
     return Table(head, cells)
+
+
+def times_table(curves: TokenCurves) -> Table:
+    """Tokens to fixed pass rates."""
+    found, cells = times(curves, GOALS), []
+    for entry in ENTRIES:
+        if label(entry) in found:
+            each = [
+                f"{millions(time.value)}, {reached} of {len(curves.runs[label(entry)])}"
+                for time, reached in found[label(entry)]
+            ]
+            cells.append([f"`{entry.name}`, {ORDER[entry.knows]}", *each])
+    return Table(("program", *(f"to {goal:g}" for goal in GOALS)), cells)
 
 
 def training_table(found: Sequence[Row]) -> Table:
@@ -98,8 +112,8 @@ def about(curves: TokenCurves) -> str:
     tokens = curves.generated[-1].sum()
     return (
         f"{len(curves.tasks)} tasks, {programs} programs, {runs // programs} seeds each; "
-        f"{curves.completions[-1]:,} completions per run, compared at {millions(budget(curves))} "
-        f"generated tokens; {millions(tokens)} tokens in all, in "
+        f"{curves.completions[-1]:,} completions per run; {millions(tokens)} generated tokens "
+        "in all, in "
         f"{curves.about['seconds'] / 60:.1f} minutes on {curves.about['device'] or 'one device'}; "
         f"{len(hard_tasks(curves))} tasks are hard (a pass rate below 0.1 at the first evaluation)"
         f", {len(stuck_tasks(curves, REFERENCE))} stay at 0 under `{REFERENCE}`"
@@ -118,7 +132,11 @@ def write(curves: TokenCurves, out: Path) -> Path:
         ("savings", savings(found, ENTRIES, REFERENCE)),
     ):
         save(figure, out / name)
-    tables = {"At equal tokens": main_table(found), "Training": training_table(found)}
+    tables = {
+        "At equal tokens": main_table(found),
+        "Tokens to fixed pass rates": times_table(curves),
+        "Training": training_table(found),
+    }
     text = f"{sentence(found)}\n\n{about(curves)}.\n\n"
     text += "\n".join(f"## {title}\n\n{table.markdown()}" for title, table in tables.items())
     replace_file(out / "tables.md", [text.encode()])

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mastery.errors import needs
 from mastery.page.places import Place
 
 SECONDS = 120.0  # for one clip, including the start of JAX
@@ -27,6 +28,12 @@ BYTES = 3_000_000  # of all GIFs in a report; as base64 they are 4 MB
 Clip = dict[str, Any]  # {"frames", "text", "gif"}, or {"error"}
 # by job, task and run: clips by their frames
 Clips = dict[str, dict[str, dict[str, list[Clip]]]]
+
+
+def check_clips() -> None:
+    """Raise a `MasteryError` if clips cannot be made here, before any work is done for them."""
+    with needs("a clip", "minigrid"):
+        import PIL  # noqa: F401
 
 
 class Wanted(NamedTuple):

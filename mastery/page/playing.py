@@ -35,7 +35,7 @@ def make(directory: str, task: str, run: int | None, at: int | None) -> dict[str
         frames, text = _play_minigrid(agent, task)
     else:
         frames, text = _play_gymnasium(agent, task)
-    who = f"{agent.run.label}, seed {agent.run.seed}, after {agent.frames:,} frames"
+    who = f"{agent.run.label}, seed {agent.run.seed}"
     gif = base64.b64encode(gif_bytes(frames, FPS)).decode()
     return {"frames": agent.frames, "text": f"{who}: {text}", "gif": gif}
 

@@ -84,7 +84,7 @@ def kept_curves(kept: PaperCurves) -> dict[str, Any]:
         "share": kept.share,
         "mastery": kept.mastery,
         "progress": kept.progress,
-        "returns": kept.returns,
+        "returns": np.round(kept.returns, 3),  # saved in half precision
     }
     tests = {
         policy: (kept.frames[-1:], scores[None])

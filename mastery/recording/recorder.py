@@ -22,6 +22,7 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 
 from mastery.errors import MasteryError, MasteryWarning, did_you_mean
+from mastery.programs.program import Program
 from mastery.programs.returns import Step, numbers
 from mastery.recording.points import OpenPoint, end_of_point
 from mastery.rundir.part import Batch, Mark, PartWriter, Point
@@ -132,14 +133,19 @@ class Recorder:
     def _made(self) -> Point:
         """The open point as it is now."""
         teacher, point = self.teacher, self._point
-        factors = teacher._factors()
+        program = teacher.program
+        if isinstance(program, Program):
+            view = program.view(teacher._state)
+        else:
+            assert teacher._meter
+            view = teacher._meter.view(teacher._metered)
         return Point(
             teacher._time_step,
             self._frames,
             time.monotonic() - self._began,
             point.probability / point.updates,
-            np.array(factors.mastery, np.float64),
-            np.array(factors.progress, np.float64),
+            np.array(view.mastery, np.float64),
+            np.array(view.progress, np.float64),
             point.count.copy(),
             point.returns.copy(),
             point.cost.copy(),

@@ -277,6 +277,7 @@ class Summary:
     seeds: int = 0
     frames: int = 0  # per run
     total: int = 0  # frames per run of the finished job; 0 if unknown
+    unit: str = ""  # of frames: frames, examples, tokens, …
     created: str = ""
     # lowest and highest return of a run, mean over tasks: of the sampled policy in the last
     # evaluation (greedy if there is no other), or of the last chunks if there was no evaluation
@@ -328,6 +329,7 @@ def _joined(parts: Sequence[Summary], path: Path) -> Summary:
         seeds=max(sum(p.programs == other.programs for p in parts) for other in parts),
         frames=max(part.frames for part in parts),
         total=max(part.total for part in parts),
+        unit=parts[0].unit,
         created=min(part.created for part in parts),
         worst=min((part.worst for part in parts if part.worst is not None), default=None),
         best=max((part.best for part in parts if part.best is not None), default=None),
@@ -348,6 +350,7 @@ def _summary_of(path: Path) -> Summary:
             seeds=int(job["seeds"]),
             frames=last[0][1] if last else 0,
             total=total_frames(job) or 0,
+            unit=str(job["unit"]),
             created=str(created),
             worst=min(means, default=None),
             best=max(means, default=None),

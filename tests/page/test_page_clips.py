@@ -3,7 +3,11 @@
 import base64
 import io
 import json
+import re
 import shutil
+import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,7 +95,7 @@ def test_one_process_makes_the_same_clips_as_several(job):
     assert process.poll() is not None
     assert first == make_clip(job, "Unlock", 0, 0)
     assert first["frames"] == 0
-    assert first["text"].startswith("mr, seed 0, after 0 frames: open the door; ")
+    assert first["text"].startswith("mr, seed 0: open the door; ")
     assert first["gif"] == second["gif"]  # of one seed, so the same agent
     assert "'no task'" in error["error"]
     assert len(base64.b64decode(first["gif"])) < 60_000
@@ -135,6 +139,25 @@ def test_what_does_not_fit_is_left_out_and_counted(job, tmp_path, monkeypatch):
 def test_clips_need_a_report():
     result = CliRunner().invoke(app, ["train", "blocked-unlock-pickup", "--clips"])
     assert "give --report FILE as well" in str(result.exception)
+
+
+def test_clips_that_cannot_be_made_are_refused_before_the_training(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "PIL", None)  # as if it were not installed
+    out = ["--out", str(tmp_path / "job"), "--report", str(tmp_path / "page.html")]
+    result = CliRunner().invoke(app, ["train", "blocked-unlock-pickup", *out, "--clips"])
+    assert str(result.exception) == "a clip needs PIL: pip install 'mastery[minigrid]'"
+    assert not (tmp_path / "job").exists()
+
+
+def test_the_demo_installs_what_its_clips_need():
+    root = Path(__file__).parent.parent.parent
+    extra = re.search(
+        r"^\$\(VENV\)/\.train:.*\n.*'\.\[(\w+)\]'", (root / "Makefile").read_text(), re.M
+    )
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert any(package.startswith("pillow") for package in extras[extra[1]])
 
 
 def test_the_server_plays_any_moment(job, tmp_path):

@@ -90,12 +90,22 @@ ACTIVE = """() => {
 }"""
 
 
+def active(page):
+    """What has the focus; parts that come into sight may be drawn, and move it, for a moment."""
+    for _ in range(20):
+        found = page.evaluate(ACTIVE)
+        if found["inSight"] and (found["inBar"] or not found["hidden"]):
+            break
+        page.wait_for_timeout(50)
+    return found
+
+
 def stops(page, most=200):
     """Every stop of the Tab key, once round the page."""
     found = []
     for _ in range(most):
         page.keyboard.press("Tab")
-        found.append(page.evaluate(ACTIVE))
+        found.append(active(page))
         if page.evaluate("document.activeElement === document.body"):
             return found[:-1]
     return found
@@ -109,7 +119,7 @@ def test_what_has_the_focus_is_not_behind_the_bar(report, visit, width, height):
     assert len(found) > 30
     behind = [stop for stop in found if stop["hidden"] and not stop["inBar"]]
     assert behind == []
-    assert all(stop["inSight"] for stop in found)
+    assert [stop for stop in found if not stop["inSight"]] == []
 
 
 def test_play_and_the_slider_come_first(report, visit):
@@ -163,16 +173,17 @@ def test_a_dark_page_is_printed_in_light_colours(report, visit, chosen):
     text = lambda: page.locator("#curve .tick").first.evaluate("(x) => getComputedStyle(x).fill")  # noqa: E731
     mr = lambda: page.locator("#curve path.curve:not(.faint)").first.get_attribute("stroke")  # noqa: E731
     disc = lambda: node(page, 0).locator(".disc").evaluate("(x) => x.style.fill")  # noqa: E731
-    dark = text(), mr(), disc()
+    chip = lambda: page.locator(".chip line").last.get_attribute("stroke")  # noqa: E731
+    dark = text(), mr(), disc(), chip()
     assert brightness(page) < 0.3
     page.emulate_media(media="print", color_scheme="light" if chosen else "dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert brightness(page) > 0.85
     assert mr() == "#0072B2"
-    assert all(a != b for a, b in zip((text(), mr(), disc()), dark, strict=True))
+    assert all(a != b for a, b in zip((text(), mr(), disc(), chip()), dark, strict=True))
     page.emulate_media(media="screen", color_scheme="light" if chosen else "dark")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert (text(), mr(), disc()) == dark
+    assert (text(), mr(), disc(), chip()) == dark
     assert brightness(page) < 0.3
 
 

@@ -147,6 +147,7 @@ function showChoices(given, first) {
 
 // Put what is shown into the address, without a step back in the browser's history.
 export function writeAddress() {
+  if (location.protocol === 'about:') return;  // in a notebook the page has none of its own
   const now = addressNow();
   if (now === location.hash || (now === '' && !isChoice(location.hash))) return;
   history.replaceState(null, '', now || location.pathname + location.search);

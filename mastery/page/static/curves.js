@@ -73,10 +73,15 @@ function curvesText(shown) {
     ? `Median and quartiles over seeds of the mean ${scoreName()}` : `The mean ${scoreName()}`;
   const n = curriculum().tasks.length;
   const some = n > MOST_PANELS ? ` Small pictures of the first ${MOST_PANELS} of ${n} tasks.` : '';
+  const unseen = page.what === 'training' && page.task === null && shown.some(beginsLate)
+    ? ' A task that was not seen yet counts with its minimum.' : '';
   const along = page.axis === 'frames' ? `${unit()} of each run` : axisTitle();
   return `${several} ${howMeasured()}; along the bottom, ${along}. `
-    + `Drag to zoom all charts, click to set the time.${some}`;
+    + `Drag to zoom all charts, click to set the time.${unseen}${some}`;
 }
+
+const beginsLate = ({ curves, runs }) => (
+  runs.some((run) => curves.returns[run].some((points) => points[0] === null)));
 
 function howMeasured() {
   if (page.what === 'training') {
@@ -195,7 +200,8 @@ function scalarFigure(name) {
   });
   const all = traces.flatMap(({ y, low = [], high = [] }) => [...y, ...low, ...high])
     .filter((y) => y !== null && y !== undefined);
-  const low = Math.min(...all), high = Math.max(...all), room = (high - low) * 0.05 || 1;
+  const low = Math.min(...all), high = Math.max(...all);
+  const room = (high - low) * 0.05 || Math.abs(high) / 2 || 1;  // one that never changes
   const range = all.length ? [low - room, high + room] : [0, 1];
   return {
     traces, size: 'small', x: timeAxis(), label: name,

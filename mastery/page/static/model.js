@@ -222,14 +222,17 @@ export function scoreCurves(s, task, smooth = page.smooth) {
   const { frames, returns } = measured;
   const times = training ? timesOf(s) : frames.map((x) => onAxis(s, x));
   const steady = training && smooth > 1 ? (points) => smoothed(points, smooth) : (points) => points;
+  const before = training ? curriculum().minimum : returns[0].map(() => null);
   const values = s.runs.map((run) => (
-    task === null ? meanOfTasks(returns[run], steady) : steady(returns[run][task])));
+    task === null ? meanOfTasks(returns[run], steady, before) : steady(returns[run][task])));
   return { times, values };
 }
 
-// A task that was not played lately counts with what it was last.
-function meanOfTasks(tasks, steady) {
-  const each = tasks.map((points) => steady(lastKnown(points)));
+// A task that was not played lately counts with what it was last; before it was first played, as in
+// the scores of the comparison, with its minimum.
+function meanOfTasks(tasks, steady, before) {
+  const each = tasks.map((points, task) => (
+    steady(lastKnown(points)).map((x) => x ?? before[task])));
   return each[0].map((_, i) => {
     const now = each.map((points) => points[i]);
     return now.includes(null) ? null : mean(now);

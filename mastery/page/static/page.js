@@ -17,7 +17,7 @@ import {
 } from './model.js';
 import { nearest } from './plot.js';
 import { drawAges, drawDetails, drawHead, drawProblems, drawRuns } from './runs.js';
-import { drawSettings } from './settings.js';
+import { drawSettings, hasSettings } from './settings.js';
 import { chooseSource } from './source.js';
 import { duration, short } from './text.js';
 import { drawWhere } from './where.js';
@@ -114,6 +114,7 @@ function drawShown(shown) {
   drawCurves();
   drawWhere();
   lazily($('comparison'), drawComparison);
+  $('settings').hidden = !hasSettings();
   lazily($('settings'), drawSettings);
 }
 
@@ -313,6 +314,7 @@ function printing(on) {
   else if (screen.theme) dataset.theme = screen.theme;
   else delete dataset.theme;
   if (!page.group || !series().length) return;
+  drawChoose();
   drawShown(series());
   drawAllParts();
 }

@@ -22,8 +22,13 @@ export function ticksOf(kind, [low, high], most) {
 function linearTicks(low, high, most) {
   if (!(high > low)) return [low];
   const rough = (high - low) / most, size = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].find((x) => x * size >= rough * 0.999) * size;
-  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+  const steps = [0.5, 1, 2, 5, 10], place = steps.findIndex((x) => x * size >= rough * 0.999);
+  const within = (step) => [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
+  let step = steps[place] * size, [first, last] = within(step);
+  if (last <= first) {  // one number does not make a scale
+    step = steps[place - 1] * size;
+    [first, last] = within(step);
+  }
   // the product of whole numbers and a step such as 0.2 is not quite round
   const tick = (_, i) => Number(((first + i) * step).toPrecision(12));
   return Array.from({ length: last - first + 1 }, tick);

@@ -13,6 +13,13 @@ const MOST_SLICES = 12;
 const SLICE = { width: 300, height: 190, left: 40, right: 12, top: 10, bottom: 26 };
 const LOG_FROM = 99;  // how many times the lowest value the highest is, where the axis is a log
 
+// Loops that are recorded have none of their own.
+export function hasSettings() {
+  const shown = series(), settings = (s) => s.runs.map((run) => ({ settings: inSlices(s, run) }));
+  return settingRows(settingColumns(shown)).length > 0
+    || sliceNames(shown.flatMap(settings)).length > 0;
+}
+
 export function drawSettings() {
   const shown = series(), columns = settingColumns(shown), rows = settingRows(columns);
   const differing = rows.filter((row) => row.differs), same = rows.filter((row) => !row.differs);
@@ -54,7 +61,7 @@ function settingRows(columns) {
 
 function settingsText(columns, differing, same) {
   const all = differing.length + same.length;
-  if (!all) return 'No settings were kept of these runs.';
+  if (!all) return '';
   if (columns.length < 2) return `All runs have the same ${count(all, 'setting')}.`;
   if (!differing.length) return `All ${count(all, 'setting')} are the same.`;
   return `${differing.length} of ${count(all, 'setting')} differ.`;
@@ -113,15 +120,19 @@ function drawSlices(shown) {
 }
 
 // A program's own settings have its name before theirs: a learner may have one of the same name.
+function inSlices(s, run) {
+  const own = Object.entries(s.program.settings ?? {}).map(([name, x]) => (
+    [`${s.program.name}: ${name}`, x]));
+  return { ...settingsOf(s, run), ...Object.fromEntries(own) };
+}
+
 function runDots(shown) {
   return shown.flatMap((s) => {
     const scores = scoreTable(s, page.score || 'area').map(mean);
-    const own = Object.entries(s.program.settings ?? {}).map(([name, x]) => (
-      [`${s.program.name}: ${name}`, x]));
     return s.runs.map((run, i) => ({
       s, score: scores[i], seed: s.job.runs[run][1],
       group: s.program.label.split(' ')[0],  // its program, without the settings of the run
-      settings: { ...settingsOf(s, run), ...Object.fromEntries(own) },
+      settings: inSlices(s, run),
     }));
   });
 }
