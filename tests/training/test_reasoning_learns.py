@@ -15,7 +15,7 @@ from mastery.learners.grpo import ReasoningSettings
 from mastery.reasoning.problems import FamilyLevels
 from mastery.rundir.results import load_results
 from mastery.training.agent import load_agent
-from mastery.training.job import Job, reasoning_tasks
+from mastery.training.job import Job, read_job, reasoning_tasks
 from mastery.training.loops.reasoning import FLAT
 from mastery.training.pretraining import load_model
 from mastery.training.train import train
@@ -32,12 +32,17 @@ JOB = Job(
 )  # fmt: skip
 
 
+def pass_rates(job):
+    """Of the model that a job begins with, on held-out problems; (policies, tasks)."""
+    tasks = FamilyLevels(*map(np.array, reasoning_tasks(job.curriculum)))
+    evaluate = jax.jit(partial(grpo.evaluate, tasks=tasks, each=EACH))
+    return np.asarray(evaluate(load_model(job), jax.random.key(0))[0])
+
+
 def test_grpo_raises_the_pass_rate_of_a_level(tmp_path, monkeypatch):
     """On problems that it never trained on; groups without signal become more with it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    tasks = FamilyLevels(*map(np.array, reasoning_tasks(JOB.curriculum)))
-    evaluate = jax.jit(partial(grpo.evaluate, tasks=tasks, each=EACH))
-    before = np.asarray(evaluate(load_model(JOB), jax.random.key(0))[0])[1, 0]
+    before = pass_rates(JOB)[1, 0]
     train(JOB, tmp_path / "job")
     results = load_results(tmp_path / "job")
     after = results.evaluations["sampled"].returns[-1, 0, 0]
@@ -55,8 +60,8 @@ def test_grpo_raises_the_pass_rate_of_a_level(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_small_model_masters_three_levels(tmp_path):
-    """The command as a user types it, compiled as for a user: about three minutes on two cores."""
+def test_the_small_model_masters_three_levels(tmp_path, monkeypatch):
+    """The command as a user types it, compiled as for a user: less than three minutes."""
     ours = ("XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in ours}
     command = ["train", "reasoning-reverse", "--preset", "small", "--minutes", "4"]
@@ -66,10 +71,15 @@ def test_the_small_model_masters_three_levels(tmp_path):
         check=True,
     )
     results = load_results(tmp_path / "job")
-    greedy = results.evaluations["greedy"].returns[:, 0]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = pass_rates(read_job(tmp_path / "job"))[1]
+    after = results.evaluations["sampled"].returns[-1, 0]
     print(
         f"reasoning-reverse, small, {results.labels[0]}: {results.frames[-1]:,} completions in "
-        f"{results.seconds[-1]:.0f} s; held-out pass rates {greedy[-1].round(2).tolist()}"
+        f"{results.seconds[-1]:.0f} s; held-out pass rates {before.round(2).tolist()}, then "
+        f"{after.round(2).tolist()}"
     )
-    assert (greedy[-1, :3] > 0.9).all()
-    assert greedy[-1, 2] > greedy[0, 2] + 0.1
+    assert (results.mastery[-1, 0, :3] > 0.9).all()
+    assert (after[:3] > 0.9).all()
+    assert after[2] > before[2]
+    assert after[3] > before[3] + 0.4  # easy levels are pre-trained, so most is gained here
