@@ -28,7 +28,7 @@ from mastery.learners.transformer import sample
 from mastery.random_numbers import uniform
 from mastery.reasoning import problems
 from mastery.reasoning.alphabet import ANSWER
-from mastery.reasoning.problems import Tasks
+from mastery.reasoning.problems import FamilyLevels
 from mastery.training.devices import prepare
 from mastery.training.job import Job, reasoning_tasks
 from mastery.training.loops.reasoning import GENERATED, TRAINED, ReasoningLoop
@@ -67,7 +67,7 @@ def pieces(preset: str, runs: int) -> None:
     settings = REASONING.presets[preset]
     n, g = settings.prompts, settings.group
     curriculum = Curriculum.load("reasoning")
-    tasks = Tasks(*(jnp.asarray(np.resize(x, n)) for x in reasoning_tasks(curriculum)))
+    tasks = FamilyLevels(*(jnp.asarray(np.resize(x, n)) for x in reasoning_tasks(curriculum)))
     keys = jax.random.split(jax.random.key(0), runs)
     models = jax.vmap(lambda key: grpo.new_model(key, settings))(keys)
     hyper = grpo.ReasoningHyper.of(settings)

@@ -33,7 +33,7 @@ from mastery.programs.distribution import cumulative, draw
 from mastery.random_numbers import uniform
 from mastery.reasoning import problems
 from mastery.reasoning.alphabet import ANSWER, PAD
-from mastery.reasoning.problems import Tasks
+from mastery.reasoning.problems import FamilyLevels
 
 Array = Any  # a JAX array
 
@@ -64,6 +64,11 @@ class ReasoningSettings:
     def __post_init__(self) -> None:
         positive = ("learning_rate", "clip", "clip_high", "gradient_norm", "pretrain_rate")
         check_numbers(self, positive=positive, shares=("drop",))
+        if self.group < 2:
+            raise MasteryError(
+                "group is 1; it must be at least 2, since a completion is compared with the others "
+                "of its group"
+            )
         for whole, part in (("width", "heads"), ("prompts", "minibatches")):
             if getattr(self, whole) % getattr(self, part):
                 raise MasteryError(
@@ -133,7 +138,7 @@ class Sampled(NamedTuple):
     advantage: Array  # (n, g)
 
 
-class Found(NamedTuple):
+class Counted(NamedTuple):
     """The results of an update, per task; each (tasks,)."""
 
     completions: Array  # int32
@@ -155,7 +160,9 @@ def advantages(reward: Array) -> Array:
     """How much better each completion is than its group, in standard deviations; (n, g)."""
     centred = reward - reward.mean(1, keepdims=True)
     deviation = jnp.sqrt((centred**2).mean(1, keepdims=True))
-    return centred / (deviation + 1e-6)
+    # the mean of 41 ones is not 1: compiled, it is their sum times 1/41
+    varies = reward.max(1, keepdims=True) > reward.min(1, keepdims=True)
+    return jnp.where(varies, centred / (deviation + 1e-6), 0.0)
 
 
 def loss(model: Transformer, seen: Sampled, h: ReasoningHyper) -> Array:
@@ -175,7 +182,7 @@ def descend(
     model: Transformer, optimiser: Any, gradient: Any, rate: Array, largest: Array
 ) -> tuple[Transformer, Any]:
     """One step of Adam, with the gradient's norm limited."""
-    norm = optax.global_norm(gradient)
+    norm = jnp.sqrt(sum(jnp.square(g).sum() for g in jax.tree.leaves(gradient)))
     scale = jnp.minimum(1.0, largest / (norm + 1e-9))
     gradient = jax.tree.map(lambda g: g * scale, gradient)
     change, optimiser = _adam.update(gradient, optimiser)
@@ -186,10 +193,10 @@ def descend(
 def learn(
     learner: ReasoningLearner,
     probabilities: Array,
-    tasks: Tasks,
+    tasks: FamilyLevels,
     settings: ReasoningSettings,
     h: ReasoningHyper,
-) -> tuple[ReasoningLearner, Found]:
+) -> tuple[ReasoningLearner, Counted]:
     """One update.
 
     Args:
@@ -205,7 +212,7 @@ def learn(
     n, g = settings.prompts, settings.group
     key, for_tasks, for_problems, for_symbols = jax.random.split(learner.key, 4)
     task = draw(cumulative(jnp.asarray(probabilities)), uniform(for_tasks, (n,)))
-    drawn = Tasks(jnp.asarray(tasks.family)[task], jnp.asarray(tasks.level)[task])
+    drawn = FamilyLevels(jnp.asarray(tasks.family)[task], jnp.asarray(tasks.level)[task])
     prompt, answer = problems.draw(for_problems, drawn, held_out=False)
     completion, log_p = sample(learner.model, prompt, uniform(for_symbols, (ANSWER, n, g)))
     right = problems.is_right(completion, answer).astype(jnp.float32)
@@ -225,7 +232,7 @@ def learn(
     mine = (task[:, None] == jnp.arange(len(tasks.family))).astype(jnp.int32)  # (n, tasks)
     tokens = (completion != PAD).sum((1, 2))
     flat = (right.max(1) == right.min(1)).astype(jnp.int32)
-    found = Found(
+    found = Counted(
         g * mine.sum(0),
         right.sum(1) @ mine.astype(jnp.float32),
         tokens @ mine,
@@ -235,13 +242,13 @@ def learn(
     return ReasoningLearner(model, optimiser, key), found
 
 
-def evaluate(model: Transformer, key: Array, tasks: Tasks, each: int) -> tuple[Array, Array]:
+def evaluate(model: Transformer, key: Array, tasks: FamilyLevels, each: int) -> tuple[Array, Array]:
     """Complete `each` held-out problems per task, greedily and by sampling.
 
     Returns:
         The share that is right and the mean number of symbols, each (2, tasks).
     """
-    every = Tasks(*(jnp.repeat(jnp.asarray(x), each) for x in tasks))
+    every = FamilyLevels(*(jnp.repeat(jnp.asarray(x), each) for x in tasks))
     for_problems, for_symbols = jax.random.split(key)
     prompt, answer = problems.draw(for_problems, every, held_out=True)
     uniforms = uniform(for_symbols, (ANSWER, len(prompt), 1))
@@ -262,7 +269,7 @@ def supervised(model: Transformer, prompt: Array, answer: Array) -> Array:
 
 
 def pretrain(
-    learner: ReasoningLearner, step: Array, tasks: Tasks, settings: ReasoningSettings
+    learner: ReasoningLearner, step: Array, tasks: FamilyLevels, settings: ReasoningSettings
 ) -> tuple[ReasoningLearner, Array]:
     """One minibatch of supervised training on problems of the given tasks; returns the loss too.
 
@@ -273,7 +280,7 @@ def pretrain(
     key, for_tasks, for_problems = jax.random.split(learner.key, 3)
     weight = settings.pretrain_rare ** -jnp.asarray(tasks.level, jnp.float32)
     task = draw(cumulative(weight / weight.sum()), uniform(for_tasks, (settings.pretrain_batch,)))
-    drawn = Tasks(jnp.asarray(tasks.family)[task], jnp.asarray(tasks.level)[task])
+    drawn = FamilyLevels(jnp.asarray(tasks.family)[task], jnp.asarray(tasks.level)[task])
     problem = problems.draw(for_problems, drawn, held_out=False)
     done = step / settings.pretrain_steps
     rate = settings.pretrain_rate * jnp.minimum(20 * done, 0.5 + 0.5 * jnp.cos(jnp.pi * done))

@@ -27,7 +27,7 @@ _HIDDEN = -1e9  # added to the logits of what may not be attended to
 _ROPE = 10_000.0
 
 
-class Memory(NamedTuple):
+class Cache(NamedTuple):
     """What a layer keeps of some symbols."""
 
     keys: Array  # (…, symbols, h, k)
@@ -51,11 +51,11 @@ class Block(eqx.Module):
         self.down = normals.take((4 * width, width)) * (4 * width) ** -0.5 * small
         self.scales = jnp.ones((2, width))
 
-    def project(self, x: Array, at: Array, heads: int) -> tuple[Array, Memory]:
+    def project(self, x: Array, at: Array, heads: int) -> tuple[Array, Cache]:
         """Queries, keys and values (…, h, k) of symbols at the given positions."""
         together = _normalised(x, self.scales[0]) @ self.attention
         q, k, v = jnp.split(together.reshape(*x.shape[:-1], 3 * heads, -1), 3, -2)
-        return _turned(q, at), Memory(_turned(k, at), v)
+        return _turned(q, at), Cache(_turned(k, at), v)
 
     def finish(self, x: Array, attended: Array) -> Array:
         """The layer's output, given what each symbol's heads have attended to."""
@@ -89,7 +89,7 @@ class Transformer(eqx.Module):
         return _normalised(x, self.scale) @ self.out
 
 
-def read(model: Transformer, prompt: Array) -> tuple[list[Memory], Array]:
+def read(model: Transformer, prompt: Array) -> tuple[list[Cache], Array]:
     """Read prompts.
 
     Args:
@@ -157,7 +157,7 @@ def sample(
     p, heads = prompt.shape[1], model.heads
     memories, first = read(model, prompt)
     features = model.scale.shape[0] // heads
-    empty = Memory(*[jnp.zeros((n, g, a - 1, heads, features))] * 2)
+    empty = Cache(*[jnp.zeros((n, g, a - 1, heads, features))] * 2)
     hidden, place = _hidden(prompt), jnp.arange(a - 1)
 
     def choose(logits: Array, u: Array, done: Array) -> tuple[Array, Array]:
@@ -200,9 +200,9 @@ def log_probability(logits: Array, symbols: Array) -> Array:
     return (jax.nn.log_softmax(logits) * jax.nn.one_hot(symbols, SYMBOLS)).sum(-1)
 
 
-def _attend(q: Array, prompt: Memory, own: Memory, hidden: Array, mask: Array) -> Array:
+def _attend(q: Array, prompt: Cache, own: Cache, hidden: Array, mask: Array) -> Array:
     """Attend to the prompt and to the completion's own symbols; q is (n, g, a, h, k)."""
-    before = Memory(*(x[:, None] for x in prompt))  # the same for all completions
+    before = Cache(*(x[:, None] for x in prompt))  # the same for all completions
     scores = [_products(q, before.keys) + hidden, _products(q, own.keys) + mask]
     weights = _softmax(jnp.concatenate(scores, -2), q.shape[-1])
     p = prompt.keys.shape[1]

@@ -21,7 +21,7 @@ from mastery.training.job import Job, read_job
 from mastery.training.train import Report, Trained, TrainOptions, resume, train
 
 
-class JobLike(Protocol):
+class NamedJob(Protocol):
     """A job of an experiment; `PaperJob` is one."""
 
     @property
@@ -30,7 +30,7 @@ class JobLike(Protocol):
     def job(self, scale: float = 1.0) -> Job: ...
 
 
-J = TypeVar("J", bound=JobLike)
+J = TypeVar("J", bound=NamedJob)
 Keep = Callable[[Path, Path, float], None]  # run directory, folder, scale
 
 
@@ -77,7 +77,7 @@ def with_minutes_left(options: TrainOptions, began: float) -> TrainOptions:
 
 
 def run_part(
-    part: JobLike, folder: Path, scale: float, options: TrainOptions, keep: Keep | None = None
+    part: NamedJob, folder: Path, scale: float, options: TrainOptions, keep: Keep | None = None
 ) -> Trained:
     """Train or resume one job, then save its curves."""
     directory = folder / part.name

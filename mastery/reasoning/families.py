@@ -32,7 +32,7 @@ LEVELS = 4
 NEEDED = 32  # uniform numbers per problem
 
 
-class Problem(NamedTuple):
+class Question(NamedTuple):
     """A prompt and the only right answer, as symbols."""
 
     prompt: Array  # int32 (PROMPT,)
@@ -62,28 +62,28 @@ def _string(u: Array, digits: Any, length: Array) -> Text:
     return Text(_whole(u, 0, digits - 1), length)
 
 
-def sum_(level: Array, u: Array) -> Problem:
+def sum_(level: Array, u: Array) -> Question:
     a, b = _two_numbers(level, u)
-    return Problem(as_prompt(number(a), sign("+"), number(b), sign("=")), as_answer(number(a + b)))
+    return Question(as_prompt(number(a), sign("+"), number(b), sign("=")), as_answer(number(a + b)))
 
 
-def difference(level: Array, u: Array) -> Problem:
+def difference(level: Array, u: Array) -> Question:
     one, other = _two_numbers(level, u)
     a, b = jnp.maximum(one, other), jnp.minimum(one, other)
-    return Problem(as_prompt(number(a), sign("-"), number(b), sign("=")), as_answer(number(a - b)))
+    return Question(as_prompt(number(a), sign("-"), number(b), sign("=")), as_answer(number(a - b)))
 
 
-def product(level: Array, u: Array) -> Problem:
+def product(level: Array, u: Array) -> Question:
     a, b = _with_digits(level, u[0]), _whole(u[1], 2, 9)
-    return Problem(as_prompt(number(a), sign("*"), number(b), sign("=")), as_answer(number(a * b)))
+    return Question(as_prompt(number(a), sign("*"), number(b), sign("=")), as_answer(number(a * b)))
 
 
-def modulo(level: Array, u: Array) -> Problem:
+def modulo(level: Array, u: Array) -> Question:
     a, b = _with_digits(level + 1, u[0]), _whole(u[1], 3, 9)
-    return Problem(as_prompt(number(a), sign("%"), number(b), sign("=")), as_answer(number(a % b)))
+    return Question(as_prompt(number(a), sign("%"), number(b), sign("=")), as_answer(number(a % b)))
 
 
-def compare(level: Array, u: Array) -> Problem:
+def compare(level: Array, u: Array) -> Question:
     a = _with_digits(level + 1, u[0])
     place = 10 ** _whole(u[1], 0, level)
     leading = place == 10**level
@@ -91,38 +91,38 @@ def compare(level: Array, u: Array) -> Problem:
     b = a + (digit - a // place % 10) * place
     signs = jnp.array([symbol(s) for s in "<=>"])
     answer = Text(signs[jnp.sign(a - b) + 1][None], jnp.int32(1))
-    return Problem(as_prompt(number(a), sign("?"), number(b), sign("=")), as_answer(answer))
+    return Question(as_prompt(number(a), sign("?"), number(b), sign("=")), as_answer(answer))
 
 
-def sort(level: Array, u: Array) -> Problem:
+def sort(level: Array, u: Array) -> Question:
     given = _string(u[1:10], 10, 2 * level + _whole(u[0], 0, 1))
     inside = jnp.arange(9) < given.length
     ordered = Text(jnp.sort(jnp.where(inside, given.symbols, 10)), given.length)
-    return Problem(as_prompt(sign("s"), given, sign("=")), as_answer(ordered))
+    return Question(as_prompt(sign("s"), given, sign("=")), as_answer(ordered))
 
 
-def reverse(level: Array, u: Array) -> Problem:
+def reverse(level: Array, u: Array) -> Question:
     given = _string(u[1:10], 10, 2 * level + _whole(u[0], 0, 1))
     back = given.symbols[jnp.clip(given.length - 1 - jnp.arange(9), 0, 8)]
     answer = as_answer(Text(back, given.length))
-    return Problem(as_prompt(sign("r"), given, sign("=")), answer)
+    return Question(as_prompt(sign("r"), given, sign("=")), answer)
 
 
-def count(level: Array, u: Array) -> Problem:
+def count(level: Array, u: Array) -> Question:
     given = _string(u[2:15], 3, 3 * level + _whole(u[0], -1, 1))
     digit = _whole(u[1], 0, 2)
     found = ((given.symbols == digit) & (jnp.arange(13) < given.length)).sum()
     prompt = as_prompt(sign("c"), number(digit), sign(":"), given, sign("="))
-    return Problem(prompt, as_answer(number(found)))
+    return Question(prompt, as_answer(number(found)))
 
 
-def parity(level: Array, u: Array) -> Problem:
+def parity(level: Array, u: Array) -> Question:
     given = _string(u[1:12], 2, 2 * level + _whole(u[0], 2, 3))
     ones = jnp.where(jnp.arange(11) < given.length, given.symbols, 0).sum()
-    return Problem(as_prompt(sign("p"), given, sign("=")), as_answer(number(ones % 2)))
+    return Question(as_prompt(sign("p"), given, sign("=")), as_answer(number(ones % 2)))
 
 
-def brackets(level: Array, u: Array) -> Problem:
+def brackets(level: Array, u: Array) -> Question:
     length = 2 * level + _whole(u[0], 1, 2)
     opening = jnp.array([symbol(s) for s in "([{"])
     closing = jnp.array([symbol(s) for s in ")]}"])
@@ -140,10 +140,10 @@ def brackets(level: Array, u: Array) -> Problem:
         depth = depth + jnp.where(now, jnp.where(opens, 1, -1), 0)
     back = closing[kinds[jnp.clip(depth - 1 - places, 0, most - 1)]]
     prompt = as_prompt(sign("b"), Text(jnp.stack(written), length), sign("="))
-    return Problem(prompt, as_answer(Text(back, depth)))
+    return Question(prompt, as_answer(Text(back, depth)))
 
 
-def expression(level: Array, u: Array) -> Problem:
+def expression(level: Array, u: Array) -> Question:
     operands, signs = _whole(u[:5], 0, 9), _whole(u[5:9], 0, 2)
     value = operands[0]
     for i in range(LEVELS):
@@ -153,17 +153,17 @@ def expression(level: Array, u: Array) -> Problem:
     operators = jnp.array([symbol(s) for s in "+-*"])[signs]
     mixed = jnp.stack([operands[:4], operators], 1).ravel()
     written = Text(jnp.append(mixed, operands[4]), 2 * level + 1)
-    return Problem(as_prompt(sign("x"), written, sign("=")), as_answer(number(value)))
+    return Question(as_prompt(sign("x"), written, sign("=")), as_answer(number(value)))
 
 
-def shift(level: Array, u: Array) -> Problem:
+def shift(level: Array, u: Array) -> Question:
     given = _string(u[2:11], 10, 2 * level + _whole(u[0], 0, 1))
     by = _whole(u[1], 1, 9)
     prompt = as_prompt(sign("h"), number(by), sign(":"), given, sign("="))
-    return Problem(prompt, as_answer(Text((given.symbols + by) % 10, given.length)))
+    return Question(prompt, as_answer(Text((given.symbols + by) % 10, given.length)))
 
 
-FAMILIES: dict[str, Callable[[Array, Array], Problem]] = {
+FAMILIES: dict[str, Callable[[Array, Array], Question]] = {
     "sum": sum_,
     "difference": difference,
     "product": product,

@@ -14,27 +14,27 @@ from jax import lax
 
 from mastery.random_numbers import uniform
 from mastery.reasoning.alphabet import ANSWER, PROMPT
-from mastery.reasoning.families import FAMILIES, NEEDED, Problem
+from mastery.reasoning.families import FAMILIES, NEEDED, Question
 
 Array = Any  # a JAX array
 FIFTH = 5  # one problem in so many is held out
 
 
-class Tasks(NamedTuple):
+class FamilyLevels(NamedTuple):
     """The tasks that problems are drawn of, as arrays."""
 
     family: Array  # int32 (tasks,): index in FAMILIES
     level: Array  # int32 (tasks,): from 1 to LEVELS
 
 
-def make(tasks: Tasks, u: Array) -> Problem:
+def make(tasks: FamilyLevels, u: Array) -> Question:
     """One problem per task, from uniforms (n, NEEDED): prompts (n, PROMPT), answers (n, ANSWER)."""
 
-    def one(family: Array, level: Array, u: Array) -> Problem:
-        found: Problem = lax.switch(family, list(FAMILIES.values()), level, u)
+    def one(family: Array, level: Array, u: Array) -> Question:
+        found: Question = lax.switch(family, list(FAMILIES.values()), level, u)
         return found
 
-    made: Problem = jax.vmap(one)(*tasks, u)
+    made: Question = jax.vmap(one)(*tasks, u)
     return made
 
 
@@ -47,7 +47,7 @@ def is_held_out(prompt: Array) -> Array:
     return (h ^ (h >> 12)) % FIFTH == 0
 
 
-def draw(key: Array, tasks: Tasks, held_out: bool) -> Problem:
+def draw(key: Array, tasks: FamilyLevels, held_out: bool) -> Question:
     """New problems, one per task.
 
     Args:
@@ -60,18 +60,18 @@ def draw(key: Array, tasks: Tasks, held_out: bool) -> Problem:
     """
     n = len(tasks.family)
 
-    def again(carry: tuple[Array, Array, Problem]) -> tuple[Array, Array, Problem]:
+    def again(carry: tuple[Array, Array, Question]) -> tuple[Array, Array, Question]:
         """Draw all anew, and keep those that were good."""
         round_, wrong, before = carry
         new = make(tasks, uniform(jax.random.fold_in(key, round_), (n, NEEDED)))
-        problem = Problem(
+        problem = Question(
             *(jnp.where(wrong[:, None], x, y) for x, y in zip(new, before, strict=True))
         )
         return round_ + 1, is_held_out(problem.prompt) != held_out, problem
 
-    none = Problem(jnp.zeros((n, PROMPT), jnp.int32), jnp.zeros((n, ANSWER), jnp.int32))
+    none = Question(jnp.zeros((n, PROMPT), jnp.int32), jnp.zeros((n, ANSWER), jnp.int32))
     start = jnp.int32(0), jnp.ones(n, bool), none
-    found: Problem = lax.while_loop(lambda carry: carry[1].any(), again, start)[2]
+    found: Question = lax.while_loop(lambda carry: carry[1].any(), again, start)[2]
     return found
 
 

@@ -373,12 +373,14 @@ def read_measures(db: sqlite3.Connection, after: int, runs: int) -> dict[str, Ar
     found = {}
     for name in (_text(row[0]) for row in names):
         rows = db.execute(
-            "SELECT chunks.frames, value FROM measures JOIN chunks USING (step) "
+            "SELECT chunks.frames, run, value FROM measures JOIN chunks USING (step) "
             "WHERE name = ? AND step > ? ORDER BY step, run",
             (name, int(after)),
         ).fetchall()
-        values = np.array(rows, np.float64).reshape(-1, runs, 2)
-        found[name] = [_whole(values[:, 0, 0]), values[:, :, 1]]
+        frames, run, values = np.moveaxis(np.array(rows, np.float64).reshape(-1, runs, 3), 2, 0)
+        if (frames != frames[:, :1]).any() or (run != np.arange(runs)).any():
+            raise ValueError(f"measures lacks rows of {name!r}")
+        found[name] = [_whole(frames[:, 0]), values]
     return found
 
 

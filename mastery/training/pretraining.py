@@ -24,7 +24,7 @@ from mastery.learners import grpo
 from mastery.learners.grpo import ReasoningSettings
 from mastery.learners.transformer import Transformer
 from mastery.reasoning.families import FAMILIES, LEVELS
-from mastery.reasoning.problems import Tasks
+from mastery.reasoning.problems import FamilyLevels
 from mastery.training.devices import cache_folder
 from mastery.training.job import Job, reasoning_tasks
 from mastery.training.loops.named_arrays import named, restore
@@ -60,9 +60,13 @@ def load_model(
     if note is not None and report is None:
         note(f"pre-training the model once; it is kept in {path}")
     model = pretrain(job.settings, families_of(job), report)
-    path.parent.mkdir(parents=True, exist_ok=True)
     about = {"settings": _about(job)}
-    checkpoint.write(path, KIND, about, {name: np.asarray(x) for name, x in named(model)})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.write(path, KIND, about, {name: np.asarray(x) for name, x in named(model)})
+    except (OSError, CheckpointError) as error:
+        if note is not None:
+            note(f"the pre-trained model cannot be kept, and will be made again: {error}")
     return model
 
 
@@ -131,9 +135,9 @@ def pass_rates(model: Transformer, job: Job, each: int = 200) -> dict[str, list[
     return {list(FAMILIES)[i]: row.tolist() for i, row in zip(families, found, strict=True)}
 
 
-def every_level(families: list[int]) -> Tasks:
+def every_level(families: list[int]) -> FamilyLevels:
     """The tasks of some families, all levels."""
-    return Tasks(
+    return FamilyLevels(
         np.repeat(families, LEVELS).astype(np.int32),
         np.tile(np.arange(1, LEVELS + 1), len(families)).astype(np.int32),
     )

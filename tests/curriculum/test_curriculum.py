@@ -29,9 +29,11 @@ def test_what_ships():
         "key-corridor",
         "obstructed-maze",
         "obstructed-maze-full",
+        "reasoning",
+        "reasoning-reverse",
     ]
     sizes = {name: len(Curriculum.load(name)) for name in shipped()}
-    assert list(sizes.values()) == [3, 5, 9, 3, 6, 6, 9]
+    assert list(sizes.values()) == [3, 5, 9, 3, 6, 6, 9, 48, 4]
 
 
 def test_the_papers_curricula_have_its_bounds_and_edges():

@@ -320,7 +320,7 @@ def harm(path, how):
     query, said = {
         "old": (
             "UPDATE job SET format = 1",
-            "has format 1, but this mastery reads formats 2 to 5",
+            "has format 1, but this mastery reads formats 2 to 6",
         ),
         "unborn": ("DROP TABLE job", "it was stopped before it started"),
         "half": ("UPDATE job SET job = '{'", "damaged"),

@@ -278,12 +278,14 @@ def test_what_is_counted_must_fit_the_curriculum():
     for curriculum, wrong, right in (
         ("addition-3", "frames", "examples"),
         ("key-corridor", "examples", "frames"),
+        ("key-corridor", "completions", "frames"),
+        ("reasoning", "frames", "completions"),
     ):
         with pytest.raises(MasteryError, match=f"counts {right}; use --{right}, not --{wrong}"):
             _job(
                 Curriculum.load(curriculum), environments="auto", preset="default", changes={},
                 variants=[], evaluate_every=None, episodes=None,
-                **{"frames": None, "examples": None, wrong: "1M"},
+                budgets={"frames": None, "examples": None, "completions": None, wrong: "1M"},
             )  # fmt: skip
 
 

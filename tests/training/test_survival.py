@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import shutil
 import signal
 import sqlite3
@@ -18,10 +17,11 @@ import time
 from pathlib import Path
 
 import pytest
+from survival import command, duration, everything, killed, run
 
 from mastery import Curriculum, MasteryError
 from mastery.rundir.results import load_results
-from mastery.training.job import Job, read_job
+from mastery.training.job import Job
 from mastery.training.train import resume, train
 
 CURRICULUM = Curriculum.load("blocked-unlock-pickup")
@@ -48,34 +48,6 @@ def environment(tmp_path_factory):
     cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
     few = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "COLUMNS": "200"}
     return {**os.environ, **cache, **few}
-
-
-def command(*arguments):
-    return [sys.executable, "-m", "mastery", *map(str, arguments)]
-
-
-def run(environment, *arguments, rc=0, prefix=()):
-    result = subprocess.run(
-        [*prefix, *command(*arguments)],
-        env=environment, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert result.returncode == rc, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
-    return result.stdout if rc == 0 else result.stderr
-
-
-def everything(directory):
-    """All that a job has found out: its curves, the bytes of its last checkpoint, its agents."""
-    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db:
-        found = [
-            db.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall()
-            for table in ("training", "evaluation", "solved")
-        ]
-        (file,) = db.execute("SELECT file FROM checkpoints ORDER BY step DESC LIMIT 1").fetchone()
-        steps = db.execute("SELECT step, frames FROM chunks ORDER BY step").fetchall()
-        agents = db.execute("SELECT step, file FROM agents ORDER BY step").fetchall()
-    found.append({name: (directory / "agents" / name).read_bytes() for _, name in agents})
-    return steps, found, (directory / "checkpoints" / file).read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -105,53 +77,11 @@ def half(stopped, tmp_path):
     return tmp_path / "half"
 
 
-def go_on(environment, directory, job):
-    """Resume a job, or begin it if it was killed before it was written down."""
-    try:
-        read_job(directory)
-        what = command("train", "--resume", directory, "--save-every", "0.2")
-    except MasteryError:
-        what = command(*job, "--out", directory)
-    return subprocess.Popen(
-        what,
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-
-
-def killed(environment, directory, kills, seconds, expected, seed, job=SMALL):
-    """Kill a job at so many random instants, and begin anew whenever it got to its end."""
-    chance = random.Random(seed)
-    ends = 0
-    while kills or not ends:
-        process = go_on(environment, directory, job)
-        try:
-            process.wait(chance.uniform(0, seconds) if kills else 300)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            kills -= 1
-            continue
-        output = process.communicate()[0]
-        assert process.returncode == 0, output
-        assert everything(directory) == expected
-        left = {path.name for path in directory.glob("agents/*")}
-        assert left == set(expected[1][-1])
-        shutil.rmtree(directory)
-        ends += 1
-    return ends
-
-
-def duration(environment, directory, job=SMALL):
-    start = time.monotonic()
-    run(environment, *job, "--out", directory)
-    return time.monotonic() - start
-
-
 def test_a_job_killed_at_random_instants_ends_the_same(environment, uninterrupted, tmp_path):
     _, expected = uninterrupted
-    seconds = duration(environment, tmp_path / "timed")
+    seconds = duration(environment, tmp_path / "timed", SMALL)
     assert everything(tmp_path / "timed") == expected  # two equal jobs are equal to the bit
-    assert killed(environment, tmp_path / "job", 2, seconds, expected, seed=0) >= 1
+    assert killed(environment, tmp_path / "job", 2, seconds, expected, 0, SMALL) >= 1
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import numpy as np
 from mastery.learners import grpo
 from mastery.learners.grpo import ReasoningHyper, ReasoningLearner, ReasoningSettings
 from mastery.learners.transformer import Transformer
-from mastery.reasoning.problems import Tasks
+from mastery.reasoning.problems import FamilyLevels
 from mastery.rundir.metrics import Evaluation
 from mastery.training.job import Job, reasoning_tasks
 from mastery.training.loops.compiled import Carry, CompiledLoop, Learned, Student
@@ -27,7 +27,7 @@ def update(
     learner: ReasoningLearner,
     probability: Array,
     hyper: ReasoningHyper,
-    tasks: Tasks,
+    tasks: FamilyLevels,
     settings: ReasoningSettings,
 ) -> tuple[ReasoningLearner, Learned]:
     """One update, and what the teacher and the curves need of it."""
@@ -45,7 +45,9 @@ def update(
     return learner, learned
 
 
-def evaluate_all(learner: ReasoningLearner, key: Array, tasks: Tasks, each: int) -> Evaluation:
+def evaluate_all(
+    learner: ReasoningLearner, key: Array, tasks: FamilyLevels, each: int
+) -> Evaluation:
     """Complete held-out problems, the same for all runs. Runs are the first axis."""
 
     def one(model: Transformer) -> tuple[Array, Array]:
@@ -66,7 +68,10 @@ class ReasoningLoop(CompiledLoop):
             model: The transformer that every run begins with.
             devices: The devices to train on; by default all.
         """
-        settings, tasks = job.settings, Tasks(*map(np.array, reasoning_tasks(job.curriculum)))
+        settings, tasks = (
+            job.settings,
+            FamilyLevels(*map(np.array, reasoning_tasks(job.curriculum))),
+        )
         count = len(job.curriculum)
         student = Student(
             begin=lambda key: grpo.begin(jax.random.split(key, 3)[2], model),
