@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo/$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo test test-slow lint format bench pictures clean help
+.PHONY: demo test test-slow lint format bench docs pictures clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,12 +38,15 @@ bench: $(VENV)/.test  ## speed and memory, as tables (peers are measured if they
 	$(BIN)/python benchmarks/ray_teacher.py
 	$(BIN)/python benchmarks/page.py
 
+docs: $(VENV)/.docs  ## build the site into site/, without the network; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 pictures: $(VENV)/.test  ## draw docs/img anew; the page's own pictures are of the last make demo
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python docs/page_pictures.py
 
 clean:  ## remove everything that was set up
-	rm -rf $(VENV) demo .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo site .pytest_cache .hypothesis .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +54,10 @@ $(VENV)/bin/python:
 # a stamp for each set of requirements, so that a second run installs nothing
 $(VENV)/.train: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[minigrid]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 # a browser for the tests of the page: one that is there, or one that can be installed
