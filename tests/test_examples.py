@@ -10,7 +10,7 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 # what they show is in another test or example too, so that they are left to the slow tests
 SHOWN = {
     "corridor": "test_mr_beats_uniform_in_the_corridor, below",
-    "minigrid_jax": "the README's and docs/minigrid.md's Python, in tests/test_package.py",
+    "minigrid_jax": "docs/minigrid.md's Python, in tests/docs/test_code.py",
     "minigrid_vector": "tests/minigrid/test_vector.py",
     "ppo": "ppo_curriculum",
     "ray_workers": "tests/adapters/test_ray.py",

@@ -273,8 +273,8 @@ def test_under_vmap_each_run_has_the_distribution_of_its_own_program():
 
 def test_the_template_of_the_documentation(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    page = (EXAMPLE.parent.parent / "docs" / "programs.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page.partition("## A program of your own")[2], re.S)
+    page = (EXAMPLE.parent.parent / "docs" / "guides" / "own-program.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     Path("own.py").write_text(blocks[0])
     assert len(check_program("own.py:Failures:rate=0.2", CURRICULUM)) == 5
     Teacher(CURRICULUM, "own.py:Failures:rate=0.2").save("teacher.ckpt")

@@ -1,4 +1,4 @@
-"""The recipes of docs/prompts.md: those of packages that are here run with them, others with stubs.
+"""The recipes of docs/adapters/recipes.md run: with the packages if they are here, or with stubs.
 
 verl and prime-rl are not among the test requirements: their tests are skipped unless they can be
 imported, as with PYTHONPATH set to where they are unpacked.
@@ -14,7 +14,8 @@ import pytest
 import torch
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-PAGE = (Path(__file__).parents[2] / "docs" / "prompts.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "prompts.md").read_text() + (DOCS / "adapters" / "recipes.md").read_text()
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
