@@ -3,7 +3,7 @@
     python examples/trl_grpo.py [--steps 8] [--program mr]
 
 The model is made here, with random weights, and its tokens are the digits: nothing is downloaded.
-The few steps it takes by default show that it runs; see docs/adapters.md for how far
+The few steps it takes by default show that it runs; see docs/adapters/trl.md for how far
 it gets with more. Needs `pip install 'mastery[trl]'`.
 """
 

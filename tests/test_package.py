@@ -7,7 +7,6 @@ import venv
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import mastery
 
@@ -60,12 +59,3 @@ def test_nothing_unpickles():
             r"^\s*(import|from) (pickle|dill|cloudpickle|joblib|shelve)", path.read_text(), re.M
         )
         assert "allow_pickle=True" not in path.read_text()
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/minigrid.md"])
-def test_the_python_of_the_pages_runs(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, page, "exec"), {})

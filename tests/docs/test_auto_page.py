@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs" / "data" / "auto"
 
 
 @pytest.fixture(scope="module")
 def page():
-    return (ROOT / "docs" / "auto.md").read_text()
+    return (ROOT / "docs" / "results" / "auto.md").read_text()
 
 
 def rows(text):

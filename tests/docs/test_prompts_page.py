@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs" / "data" / "prompts" / "levels.csv"
 
 
@@ -12,7 +12,7 @@ def test_the_table_of_both_levels_is_that_of_the_runs(capsys):
     prompts["levels"](prompts["load"](DATA)[0])
     printed = [line for line in capsys.readouterr().out.splitlines() if " --- " not in line]
     assert len(printed) == 1 + 3 * 6
-    page = (ROOT / "docs" / "prompts.md").read_text()
+    page = (ROOT / "docs" / "results" / "prompts.md").read_text()
     assert [row for row in printed if row not in page] == []
 
 
