@@ -47,7 +47,12 @@ def load_model(
         note: Called with a line for the user.
         report: Called with the progress, if the model must be made.
     """
-    path = model_path(job)
+    try:
+        path = model_path(job)
+    except RuntimeError as error:  # there is no home directory
+        if note is not None:
+            note(f"the pre-trained model cannot be kept, and will be made again: {error}")
+        return pretrain(job.settings, families_of(job), report)
     like = jax.eval_shape(partial(grpo.new_model, settings=job.settings), jax.random.key(0))
     if path.exists():
         try:
