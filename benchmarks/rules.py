@@ -20,7 +20,7 @@ from mastery.curriculum import Curriculum
 from mastery.paper import curves
 from mastery.paper.curves import PaperCurves
 from mastery.paper.learned import measure
-from mastery.paper.run import keep
+from mastery.paper.run import keep_curves
 from mastery.programs.recipe import Recipe
 from mastery.statistics import interquartile_mean, interval
 from mastery.training.devices import prepare
@@ -84,7 +84,7 @@ def run(name: str, folder: Path, new: Job, scale: float, minutes: float | None) 
         resume(directory, options)
     else:
         train(new, directory, options)
-    keep(directory, folder, scale)
+    keep_curves(directory, folder, scale)
 
 
 def cell(found: PaperCurves, program: str) -> str:

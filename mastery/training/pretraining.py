@@ -32,6 +32,7 @@ from mastery.training.loops.named_arrays import named, restore
 KIND = "mastery.transformer"
 VERSION = 1  # of pre-training: a change makes models anew
 SEED = 0
+ON_A_GPU = 128  # features from which a model is meant for a GPU
 _STEPS = 100  # per call of the compiled function
 
 Report = Callable[[int, int, float], None]  # steps done, all steps, loss
@@ -47,7 +48,12 @@ def load_model(
         note: Called with a line for the user.
         report: Called with the progress, if the model must be made.
     """
-    path = model_path(job)
+    try:
+        path = model_path(job)
+    except RuntimeError as error:  # there is no home directory
+        if note is not None:
+            note(f"the pre-trained model cannot be kept, and will be made again: {error}")
+        return pretrain(job.settings, families_of(job), report)
     like = jax.eval_shape(partial(grpo.new_model, settings=job.settings), jax.random.key(0))
     if path.exists():
         try:
@@ -58,7 +64,9 @@ def load_model(
             if note is not None:
                 note(f"{error}; making the pre-trained model again")
     if note is not None and report is None:
-        note(f"pre-training the model once; it is kept in {path}")
+        slow = jax.devices()[0].platform == "cpu" and job.settings.width >= ON_A_GPU
+        hint = "; on a CPU that takes hours, and --preset small a minute" if slow else ""
+        note(f"pre-training the model once; it is kept in {path}{hint}")
     model = pretrain(job.settings, families_of(job), report)
     about = {"settings": _about(job)}
     try:

@@ -9,6 +9,8 @@ from small_jobs import job
 
 from mastery import CheckpointError, Curriculum
 from mastery.learners.addition import AdditionSettings
+from mastery.page.data import job_curves
+from mastery.page.places import Place
 from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import load_results
 from mastery.rundir.store import Store
@@ -47,6 +49,15 @@ def test_measures_are_means_over_the_updates_of_a_chunk(directory):
     assert scalars["tokens"].frames.tolist() == [32, 64]
     assert scalars["tokens"].values.tolist() == [[200, 300.5], [2, 3]]
     assert np.allclose(scalars["share"].values, [[0.2, 0.3005], [0.002, 0.003]])
+
+
+def test_the_page_has_them_also_when_it_asks_for_the_last_points_only(directory):
+    place = Place(directory, "job")
+    for known in ({}, {"bins": 0, "since": 1, "sessions": 0}):
+        found = job_curves(place, **known)
+        assert found["from"] == known.get("since", 0)
+        tokens = found["scalars"]["tokens"]
+        assert tokens == {"frames": [32, 64], "values": [[200, 2], [300.5, 3]]}
 
 
 def test_what_is_done_again_is_written_once(directory):

@@ -129,3 +129,17 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(cache, made, tmp_path, mo
     notes = []
     assert equal(load_model(JOB, notes.append), made[0])
     assert "cannot be kept" in notes[-1]
+
+
+def test_without_a_home_directory_it_is_made_each_time(cache, made, monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(pretraining, "cache_folder", no_home)
+    notes = []
+    model = load_model(JOB, notes.append)
+    assert notes == [
+        "the pre-trained model cannot be kept, and will be made again: "
+        "Could not determine home directory."
+    ]
+    assert equal(model, made[0])

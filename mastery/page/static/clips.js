@@ -59,7 +59,7 @@ function momentsOf(s, task, run) {
 
 function whyNone(s) {
   if (s.job.kind === 'recorded') return '';
-  if (unit() !== 'frames') return 'In supervised learning there is nothing to see of an agent.';
+  if (unit() !== 'frames') return 'This learner does not play, so there is nothing to see of it.';
   return page.index.live ? 'The agent can be seen after the first checkpoint.'
     : 'There is no clip in this file; mastery report --clips makes some.';
 }
