@@ -43,6 +43,7 @@ docs: $(VENV)/.docs  ## build the site into site/, without the network; a warnin
 
 pictures: $(VENV)/.test  ## draw docs/img anew; the page's own pictures are of the last make demo
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/program_pictures.py
 	$(BIN)/python docs/page_pictures.py
 
 clean:  ## remove everything that was set up
