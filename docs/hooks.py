@@ -19,6 +19,12 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 LANGUAGES = {".py": "python", ".toml": "toml", ".js": "javascript", ".sh": "sh"}
+BOOST = {
+    "guides": 2.0,
+    "reference": 1.2,
+    "notebooks.md": 0.3,
+    "source": 0.2,
+}  # what a search should find first
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+[^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -43,6 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead links out of docs/ to the pages made above, and fill in what is generated."""
     here = DOCS / page.file.src_uri
+    page.meta["search"] = {"boost": BOOST.get(page.file.src_uri.partition("/")[0], 1.0)}
 
     def lead(match: re.Match[str]) -> str:
         target = outside(here, match[2])
@@ -52,6 +59,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"[{match[1]}]({os.path.relpath(made, here.parent)})"
 
     markdown = LINK.sub(lead, markdown)
+    markdown = re.sub(r"^\|.*$", lambda line: whole_intervals(line[0]), markdown, flags=re.M)
     if "<!-- commands -->" in markdown:
         markdown = markdown.replace("<!-- commands -->", commands())
     if "<!-- notebooks -->" in markdown:
@@ -64,6 +72,11 @@ def outside(page: Path, link: str) -> Path | None:
     target = Path(os.path.normpath(page.parent / link))
     inside = target.is_relative_to(DOCS) or not target.is_relative_to(ROOT)
     return None if inside else target
+
+
+def whole_intervals(row: str) -> str:
+    """A row of a table in which intervals, such as (0.1 … 0.3), are not broken over lines."""
+    return re.sub(r"\((\S+) … (\S+)\)", "(\\1\u00a0…\u00a0\\2)", row)
 
 
 def source_page(path: Path, name: str) -> str:
@@ -137,7 +150,8 @@ def described(parameter: Any) -> str | None:
     text = marked(getattr(parameter, "help", "") or "")
     plain = type(parameter.default) in (int, float, str) and parameter.default != ""
     default = f"`{parameter.default}`" if plain else ""
-    return "| " + " | ".join(x.replace("|", "\\|") for x in (shown, text, default)) + " |"
+    text = re.sub(r"(`[^`]*`)|\|", lambda m: m[1] or "\\|", text)  # inside code a bar is a bar
+    return f"| {shown} | {text} | {default} |"
 
 
 def marked(text: str) -> str:

@@ -10,6 +10,7 @@ MAY_BE_LONG = re.compile(
     r"\|"  # a table
     r"|\s*[-*]?\s*!?\[.*\]\([^)]*\)[.:,]?$"  # a picture or a link alone
     r"|\s*<img "
+    r"|<p class=\"formula\">"
 )
 
 
