@@ -25,40 +25,37 @@ BOOST = {
     "notebooks.md": 0.3,
     "source": 0.2,
 }  # what a search should find first
-LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+[^)\s#]+)(#[^)\s]*)?\)")
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page for each file outside docs/ that a page links to, and for each notebook."""
-    wanted = {ROOT / "examples" / path.name for path in (ROOT / "examples").glob("*.py")}
-    for file in list(files.documentation_pages()):
-        page = DOCS / file.src_uri
-        for match in LINK.finditer(page.read_text("utf-8")):
-            target = outside(page, match[2])
-            if target is not None and target.is_file():
+    """Add a page for each notebook, and for each file outside docs/ that a page links to."""
+    texts = {DOCS / file.src_uri: Path(file.abs_src_path) for file in files.documentation_pages()}
+    pages = {path: source.read_text("utf-8") for path, source in texts.items()}
+    pages |= {path: notebook_text(path) for path in notebooks()}
+    wanted = set((ROOT / "examples").glob("*.py"))
+    for path, text in pages.items():
+        for match in LINK.finditer(text):
+            target = Path(os.path.normpath(path.parent / match[2]))
+            if made_page(target) and target.suffix != ".ipynb":
                 wanted.add(target)
     for path in sorted(wanted):
-        name = path.relative_to(ROOT).as_posix()
-        files.append(File.generated(config, f"source/{name}.md", content=source_page(path, name)))
+        add(files, config, path, source_page(path))
     for path in notebooks():
-        uri = f"source/notebooks/{path.stem}.md"
-        files.append(File.generated(config, uri, content=notebook_page(path)))
+        made = made_page(path)
+        assert made is not None
+        add(files, config, path, led(pages[path], path, made))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead links out of docs/ to the pages made above, and fill in what is generated."""
     here = DOCS / page.file.src_uri
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation"]  # here and not in the page, where GitHub would show it
     page.meta["search"] = {"boost": BOOST.get(page.file.src_uri.partition("/")[0], 1.0)}
-
-    def lead(match: re.Match[str]) -> str:
-        target = outside(here, match[2])
-        if target is None or not target.is_file():
-            return match[0]
-        made = DOCS / "source" / f"{target.relative_to(ROOT).as_posix()}.md"
-        return f"[{match[1]}]({os.path.relpath(made, here.parent)})"
-
-    markdown = LINK.sub(lead, markdown)
+    if not page.file.src_uri.startswith("source/"):
+        markdown = led(markdown, here, here)
     markdown = re.sub(r"^\|.*$", lambda line: whole_intervals(line[0]), markdown, flags=re.M)
     if "<!-- commands -->" in markdown:
         markdown = markdown.replace("<!-- commands -->", commands())
@@ -67,11 +64,34 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return markdown
 
 
-def outside(page: Path, link: str) -> Path | None:
-    """The file of the repository that a link leads to, if it is outside docs/."""
-    target = Path(os.path.normpath(page.parent / link))
-    inside = target.is_relative_to(DOCS) or not target.is_relative_to(ROOT)
-    return None if inside else target
+def add(files: Files, config: MkDocsConfig, path: Path, text: str) -> None:
+    made = made_page(path)
+    assert made is not None
+    uri = made.relative_to(DOCS).as_posix()
+    files.append(File.generated(config, uri, content=text))
+
+
+def made_page(path: Path) -> Path | None:
+    """Where the page of a file outside docs/ would be, if it is one of the repository's."""
+    if path.suffix == ".ipynb" and path.is_file():
+        return DOCS / "source" / "notebooks" / f"{path.stem}.md"
+    if path.is_relative_to(DOCS) or not path.is_relative_to(ROOT) or not path.is_file():
+        return None
+    return DOCS / "source" / f"{path.relative_to(ROOT).as_posix()}.md"
+
+
+def led(text: str, origin: Path, here: Path) -> str:
+    """The text of the file `origin`, with links that are right on the page `here`."""
+
+    def lead(match: re.Match[str]) -> str:
+        target = Path(os.path.normpath(origin.parent / match[2]))
+        made = made_page(target)
+        if made is None and (origin == here or not target.is_relative_to(DOCS)):
+            return match[0]
+        anchor = "" if made else match[3] or ""
+        return f"[{match[1]}]({os.path.relpath(made or target, here.parent)}{anchor})"
+
+    return LINK.sub(lead, text)
 
 
 def whole_intervals(row: str) -> str:
@@ -79,10 +99,10 @@ def whole_intervals(row: str) -> str:
     return re.sub(r"\((\S+) … (\S+)\)", "(\\1\u00a0…\u00a0\\2)", row)
 
 
-def source_page(path: Path, name: str) -> str:
+def source_page(path: Path) -> str:
     language = LANGUAGES.get(path.suffix, "text")
     text = path.read_text("utf-8").rstrip()
-    return f"# {name}\n\n````{language}\n{text}\n````\n"
+    return f"# {path.relative_to(ROOT).as_posix()}\n\n````{language}\n{text}\n````\n"
 
 
 def notebooks() -> list[Path]:
@@ -91,17 +111,16 @@ def notebooks() -> list[Path]:
 
 
 def notebook_list() -> str:
-    lines = [f"- [{heading(path)}](source/notebooks/{path.stem}.md)" for path in notebooks()]
+    titles = {path: re.search(r"^# (.+)$", notebook_text(path), re.M) for path in notebooks()}
+    lines = [
+        f"- [{title[1] if title else path.stem}](source/notebooks/{path.stem}.md)"
+        for path, title in titles.items()
+    ]
     return "\n".join(lines) or "There are none yet."
 
 
-def heading(path: Path) -> str:
-    found = re.search(r"^# (.+)$", notebook_page(path), re.M)
-    return found[1] if found else path.stem
-
-
-def notebook_page(path: Path) -> str:
-    """A notebook as Markdown: its text, its code and what the code printed."""
+def notebook_text(path: Path) -> str:
+    """A notebook as Markdown: its text, its code, and what the code printed and drew."""
     parts = []
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         text = "".join(cell["source"]).rstrip()
@@ -109,17 +128,17 @@ def notebook_page(path: Path) -> str:
             parts.append(text)
         elif cell["cell_type"] == "code" and text:
             parts.append(f"````python\n{text}\n````")
-            parts += [f"````text\n{shown}\n````" for shown in printed(cell) if shown]
+            parts += [shown for output in cell.get("outputs", []) if (shown := printed(output))]
     page = "\n\n".join(parts) + "\n"
     return page if page.startswith("# ") else f"# {path.stem}\n\n{page}"
 
 
-def printed(cell: dict[str, Any]) -> list[str]:
-    found = []
-    for output in cell.get("outputs", []):
-        text = output.get("text") or output.get("data", {}).get("text/plain", "")
-        found.append("".join(text).rstrip())
-    return found
+def printed(output: dict[str, Any]) -> str:
+    data = output.get("data", {})
+    if "image/png" in data:
+        return f"![output](data:image/png;base64,{''.join(data['image/png'].split())})"
+    text = "".join(output.get("text") or data.get("text/plain", "")).rstrip()
+    return f"````text\n{text}\n````" if text else ""
 
 
 def commands() -> str:
