@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mastery.errors import MasteryError
+
 Floats = NDArray[np.float64]
 DRAWS = 2000
 
@@ -46,7 +48,17 @@ def improvement(ours: Floats, theirs: Floats) -> Floats:
 
 
 def interval(statistic: Callable[..., Floats], *scores: Floats, draws: int = DRAWS) -> Estimate:
-    """A statistic of one or more groups of runs, each (runs, tasks), with its interval."""
+    """A statistic of one or more groups of runs, each (runs, tasks), with its interval.
+
+    Raises:
+        MasteryError: If a score is NaN, such as of a task that was not evaluated.
+    """
+    for s in scores:
+        if np.isnan(s).any():
+            raise MasteryError(
+                f"{int(np.isnan(s).sum())} of {s.size} scores are NaN; leave out tasks and times "
+                "without a score before you compare"
+            )
     random = np.random.default_rng(0)
     drawn = []
     for s in scores:

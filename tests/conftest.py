@@ -52,6 +52,7 @@ _LONGEST = (
     "test_cli.py",
     "test_vector.py",
     "test_program.py",
+    "test_notebooks.py",
     "test_trl.py",
     "test_examples.py",
     "test_addition.py",

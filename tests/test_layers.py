@@ -9,8 +9,8 @@ import mastery
 ROOT = Path(mastery.__file__).parent
 # from the ground up; rooms of a row do not import each other
 LAYERS = [
-    {"errors", "forks", "random_numbers", "statistics"},
-    {"checkpoint", "curriculum"},
+    {"errors", "forks", "random_numbers"},
+    {"checkpoint", "curriculum", "statistics"},
     {"programs"},
     {"teacher"},
     {"prompts"},

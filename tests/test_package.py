@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -51,6 +52,16 @@ assert not foreign, foreign
 def test_importing_does_not_load_jax_even_when_it_is_there():
     code = "import sys, mastery; assert 'jax' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_wheel_would_hold_every_data_file():
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    package = ROOT / "mastery"
+    held = {
+        path for pattern in options["package-data"]["mastery"] for path in package.glob(pattern)
+    }
+    found = {path for path in package.rglob("*") if path.is_file() and path.suffix != ".py"}
+    assert {path for path in found if "__pycache__" not in path.parts} == held
 
 
 def test_nothing_unpickles():

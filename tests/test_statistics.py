@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from rliable import library, metrics
 from scipy import stats
 
+from mastery.errors import MasteryError
 from mastery.statistics import (
     first_time,
     improvement,
@@ -72,3 +73,9 @@ def test_the_median_of_times_counts_those_that_never_got_there():
     many = median_time(np.array([*range(1, 10), np.inf]))
     assert 2 <= many.low <= 5 <= many.value <= 7 <= many.high
     assert median_time(np.full(4, np.inf)) == (np.inf, np.inf, np.inf)
+
+
+def test_scores_that_are_missing_are_not_compared():
+    scores = np.array([[0.5, np.nan], [0.4, 0.3]])
+    with pytest.raises(MasteryError, match="1 of 4 scores are NaN; leave out tasks and times"):
+        interval(improvement, scores, scores)

@@ -67,13 +67,14 @@ def account(curves: Curves, curriculum: Curriculum, runs: NDArray[np.int64]) -> 
     share, frames = curves.share[:, runs], curves.frames
     weights = np.diff(frames, prepend=0) / frames[-1]  # the length of each point
     kinds = kinds_of_training(share, mastery, curriculum)
+    trained = weights @ (share.sum(axis=2) > 0)  # (runs,): recorded runs may end early
     return Account(
         times=np.stack(
             [first_time(frames, of, MASTERED) for of in np.moveaxis(mastery, 2, 0)], axis=1
         ),
         returns=_last_returns(curves.returns[:, runs], curriculum.minimum),
-        share=weights @ share.mean(axis=1),
-        spent=weights @ kinds.mean(axis=1),
+        share=weights @ share.sum(axis=1) / trained.sum(),
+        spent=weights @ kinds.sum(axis=1) / trained.sum(),
     )
 
 

@@ -1,5 +1,7 @@
 """Where training went and what was learned, against numbers worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_jobs import chain, diamond
@@ -60,6 +62,18 @@ def test_the_account_of_some_runs():
     one = account(made(), chain(2), np.array([1]))
     assert (one.runs, one.times.tolist()) == (1, [[400, np.inf]])
     assert one.spent == pytest.approx([0, 0.75, 0.25])
+
+
+def test_a_run_that_ended_early_counts_as_long_as_it_trained():
+    curves = made()
+    ended = PLAYED.copy()
+    ended[2, 1] = 0  # the second run has trained for half of the time
+    early = replace(curves, played=ended)
+    found = account(early, chain(2), np.array([0, 1]))
+    assert found.spent.sum() == pytest.approx(1)
+    # over 400 and 200 frames: 20, 360, 20 of the first run and 0, 100, 100 of the second
+    assert found.spent == pytest.approx([20 / 600, 460 / 600, 120 / 600])
+    assert found.share == pytest.approx([(80 + 60 + 20 + 100) / 600, (240 + 100) / 600])
 
 
 def test_mastery_has_as_many_digits_as_on_the_page():

@@ -260,10 +260,16 @@ export function mean(values) {
   return sum / values.length;
 }
 
+// By point: how many runs trained. Recorded runs may end before others.
+export function trainedAt(s) {
+  return s.curves.frames.map((_, i) => s.runs.filter(
+    (run) => s.curves.share[run].some((of) => of[i] > 0)).length);
+}
+
 // By point: the share of training on tasks that were mastered, learnable, or not yet learnable when
-// it was given; the mean over runs.
+// it was given; the mean over the runs that trained.
 export function kindsOf(s, order) {
-  const points = s.curves.frames.length;
+  const points = s.curves.frames.length, runs = trainedAt(s);
   const found = KINDS.map(() => new Array(points).fill(0));
   for (const run of s.runs) {
     const share = s.curves.share[run], mastery = s.curves.mastery[run];
@@ -272,7 +278,7 @@ export function kindsOf(s, order) {
       const anc = learnability(order, before);
       before.forEach((m, task) => {
         const kind = m >= page.threshold ? 0 : anc[task] >= LEARNABLE ? 1 : 2;
-        found[kind][i] += share[task][i] / s.runs.length;
+        found[kind][i] += share[task][i] / (runs[i] || 1);
       });
     }
   }

@@ -7,7 +7,7 @@ import { rebuild, sample } from './controls.js';
 import { $, make } from './elements.js';
 import { graph } from './graph.js';
 import {
-  curriculum, KINDS, kindsOf, LEARNABLE, mean, page, series, timesOf, weights,
+  curriculum, KINDS, kindsOf, LEARNABLE, mean, page, series, timesOf, trainedAt, weights,
 } from './model.js';
 import { percent } from './text.js';
 
@@ -38,8 +38,11 @@ function makeRow(s) {
 }
 
 function drawRow(row, s) {
-  const [left, right] = row.querySelectorAll('.chart'), each = weights(s.curves.frames);
-  const spent = kindsOf(s, graph.order).map((of) => of.reduce((sum, x, i) => sum + x * each[i], 0));
+  const [left, right] = row.querySelectorAll('.chart'), runs = trainedAt(s);
+  const each = weights(s.curves.frames).map((x, i) => x * runs[i]);
+  const total = (of) => of.reduce((sum, x, i) => sum + x * each[i], 0);
+  const all = total(each.map(() => 1));
+  const spent = kindsOf(s, graph.order).map((of) => total(of) / all);
   row.querySelector('.spent').replaceChildren(
     ...spent.map((x, i) => make('div', {}, make('b', {}, percent(x)), ` ${KINDS[i]}`)));
   chart(left, `probabilities, ${s.name}`, () => layersFigure(s));
