@@ -59,8 +59,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = re.sub(r"^\|.*$", lambda line: whole_intervals(line[0]), markdown, flags=re.M)
     if "<!-- commands -->" in markdown:
         markdown = markdown.replace("<!-- commands -->", commands())
-    if "<!-- notebooks -->" in markdown:
-        markdown = markdown.replace("<!-- notebooks -->", notebook_list())
     return markdown
 
 
@@ -106,17 +104,7 @@ def source_page(path: Path) -> str:
 
 
 def notebooks() -> list[Path]:
-    folders = (ROOT / "notebooks", DOCS / "notebooks")
-    return sorted(path for folder in folders for path in folder.glob("*.ipynb"))
-
-
-def notebook_list() -> str:
-    titles = {path: re.search(r"^# (.+)$", notebook_text(path), re.M) for path in notebooks()}
-    lines = [
-        f"- [{title[1] if title else path.stem}](source/notebooks/{path.stem}.md)"
-        for path, title in titles.items()
-    ]
-    return "\n".join(lines) or "There are none yet."
+    return sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def notebook_text(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The site builds without a warning, and needs no network when it is read."""
+"""The site builds without a warning, needs no network when it is read, and its search finds."""
 
 import json
 import os
@@ -6,10 +6,23 @@ import re
 import subprocess
 import sys
 
+import browser
 import pytest
 from docs_pages import DOCS, ROOT
 
 pytest.importorskip("mkdocs")
+
+QUESTIONS = {
+    "resume SB3": "guides/resume.html",
+    "unordered prompts": "prompts.html",
+    "cite": "cite.html",
+    "wrong order": "which.html",
+    "own program": "guides/own-program.html",
+    "TRL": "adapters/trl.html",
+    "no order": "auto.html",
+    "make_vec": "reference/minigrid.html",
+}
+LINKS = ".md-search-result__item > a.md-search-result__link"
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +63,31 @@ def test_signatures_have_types(site):
     text = re.sub(r"<[^>]+>", "", page)
     assert "curriculum: Curriculum" in text
     assert "Seed of the teacher's random numbers" in text
+
+
+def test_the_search_finds_the_right_page_first(site):
+    """In pages that are opened as files, in a real browser."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    path = browser.find()
+    if path is None:
+        pytest.skip("there is no browser")
+    with sync_api.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = chromium.new_page()
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "index.html").as_uri())
+        box = page.locator("input.md-search__input")
+        found = {}
+        for question, answer in QUESTIONS.items():
+            box.fill("")
+            box.press_sequentially(question)
+            for _ in range(50):  # until the results of the last letter are there
+                page.wait_for_timeout(100)
+                first = page.locator(LINKS).first.get_attribute("href")
+                found[question] = first.partition("?")[0].removeprefix(site.as_uri() + "/")
+                if found[question] == answer:
+                    break
+        chromium.close()
+    assert found == QUESTIONS
+    assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in asked)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "notebooks" / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 class Block(NamedTuple):
