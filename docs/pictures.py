@@ -1,6 +1,7 @@
 """Draws the pictures of the documentation: `make pictures`."""
 
 import csv
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def main() -> None:
     draw_paper()
     draw_stable_baselines3()
     draw_curricula()
+    draw_corridor()
     draw_minigrid()
 
 
@@ -201,6 +203,18 @@ def draw_curricula() -> None:
     for skill in mr.skill[max(middle - 12, 0) : middle, 0]:
         teacher.update(dict(zip(curriculum.names, (0.5 * skill).tolist(), strict=True)))
     (FOLDER / "curriculum.svg").write_text(curriculum_svg(curriculum, teacher.mastery))
+
+
+def draw_corridor() -> None:
+    """How many of ten Q-learners have learned every start, by episode: examples/corridor.py."""
+    train = runpy.run_path(str(FOLDER.parent.parent / "examples" / "corridor.py"))["train"]
+    episodes = np.arange(0, 351)
+    curves = {}
+    for program in ("mr", "sequential", "uniform", "gprop-linreg"):
+        needed = np.array([train(program, seed) for seed in range(10)])
+        curves[program] = (episodes, (needed <= episodes[:, None]).mean(1)[:, None])
+    svg = curves_svg(curves, "episodes", "share of learners that are done")
+    (FOLDER / "corridor.svg").write_text(svg)
 
 
 if __name__ == "__main__":
