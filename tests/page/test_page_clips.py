@@ -145,7 +145,7 @@ def test_clips_that_cannot_be_made_are_refused_before_the_training(monkeypatch, 
     monkeypatch.setitem(sys.modules, "PIL", None)  # as if it were not installed
     out = ["--out", str(tmp_path / "job"), "--report", str(tmp_path / "page.html")]
     result = CliRunner().invoke(app, ["train", "blocked-unlock-pickup", *out, "--clips"])
-    assert str(result.exception) == "a clip needs PIL: pip install 'mastery[minigrid]'"
+    assert str(result.exception) == "a clip needs PIL: pip install 'mastery[train]'"
     assert not (tmp_path / "job").exists()
 
 
