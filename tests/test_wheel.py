@@ -5,6 +5,7 @@ installed. `make test-slow` prints, for each extra, the installed size and the s
 """
 
 import fcntl
+import os
 import subprocess
 import sys
 import tarfile
@@ -26,7 +27,8 @@ TORCH = "torch==2.13.0"  # installed first, so that pip takes the CPU build if i
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """A folder with the wheel and the source distribution, built once for all test processes."""
-    folder = tmp_path_factory.getbasetemp().parent / "dist"
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "dist"
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
