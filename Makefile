@@ -50,7 +50,7 @@ $(VENV)/bin/python:
 
 # a stamp for each set of requirements, so that a second run installs nothing
 $(VENV)/.train: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[minigrid]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train]'
 	@touch $@
 
 # a browser for the tests of the page: one that is there, or one that can be installed
