@@ -54,7 +54,7 @@ $(VENV)/bin/python:
 
 # a stamp for each set of requirements, so that a second run installs nothing
 $(VENV)/.train: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[minigrid]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train]'
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mastery.training.job import Job
     from mastery.training.train import TrainOptions, resume, train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "CheckpointError",
     "Curriculum",

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mastery.adapters.ray import RemoteTeacher
 from mastery.errors import MasteryError, needs
 
 with needs("mastery.adapters.rllib", "rllib"):
     from ray.rllib.callbacks.callbacks import RLlibCallback
+
+from mastery.adapters.ray import RemoteTeacher
 
 
 class CurriculumCallback(RLlibCallback):

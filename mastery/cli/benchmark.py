@@ -52,7 +52,9 @@ def benchmark_command(
     [dim]mastery benchmark reasoning --scale 0.02     scaled down, on a CPU[/dim]
     [dim]mastery benchmark reasoning --redraw         from the curves that ship with mastery[/dim]
     """
-    with needs("mastery benchmark", "train"):
+    with needs("mastery benchmark", "paper"):
+        import matplotlib  # noqa: F401  (the figures at the end need it)
+
         from mastery.comparison import curves
         from mastery.comparison.jobs import JOBS
         from mastery.comparison.report import write
@@ -86,7 +88,6 @@ def benchmark_command(
                 raise typer.Exit(130)
     shipped = Path(curves.__file__).parent / "data" / f"{name}.npz"
     found = curves.load(kept if kept.exists() or not redraw else shipped)
-    with needs("figures", "paper"):
-        page = write(found, out)
+    page = write(found, out)
     typer.echo((out / "tables.md").read_text())
     typer.echo(f"Page: {page}")

@@ -82,7 +82,7 @@ def paper_command(
     [dim]mastery paper --jobs 3                three jobs in parallel[/dim]
     [dim]mastery paper --redraw                from the curves that ship with mastery[/dim]
     """
-    with needs("mastery paper", "train"):
+    with needs("mastery paper", "paper"):
         from mastery.paper.experiments import chosen, shown_beside
         from mastery.paper.page import DATA, read_shipped, write_page
         from mastery.paper.processes import usual

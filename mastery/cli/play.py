@@ -91,7 +91,7 @@ def play_command(
         raise MasteryError(f"--at needs a run directory, and {what} is not one; omit --at")
     trained: Any = None
     player: Any = agent
-    with needs("mastery play", "minigrid"):
+    with needs("mastery play", "train" if Path(what).is_dir() else "minigrid"):
         from mastery.minigrid.play import check_gif, pictures, play, write_gif
 
         if Path(what).is_dir():

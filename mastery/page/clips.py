@@ -32,7 +32,7 @@ Clips = dict[str, dict[str, dict[str, list[Clip]]]]
 
 def check_clips() -> None:
     """Raise a `MasteryError` if clips cannot be made here, before any work is done for them."""
-    with needs("a clip", "minigrid"):
+    with needs("a clip", "train"):
         import PIL  # noqa: F401
 
 

@@ -23,7 +23,7 @@ FPS = 12.0
 
 def make(directory: str, task: str, run: int | None, at: int | None) -> dict[str, Any]:
     """Play one episode: {"frames", "text", "gif"}, with the frames that the agent had trained."""
-    with needs("a clip", "minigrid"):
+    with needs("a clip", "train"):
         from mastery.minigrid.play import gif_bytes
         from mastery.training.agent import TrainedAgent, load_agent
 

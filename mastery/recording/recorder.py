@@ -84,6 +84,7 @@ class Recorder:
         part.begin(_command(), teacher.time_step)
         teacher._observer = self
         _OPEN.add(self)
+        _PARTS.add(part)
 
     def _follow(self) -> None:
         """Begin at the teacher's time-step; what is on disk after it is deleted."""
@@ -304,6 +305,7 @@ class Recorder:
             self.teacher._observer = None
         _OPEN.discard(self)
         if part is not None:
+            _PARTS.discard(part)
             part.close()
 
     def _fail(self, error: Exception) -> None:
@@ -355,6 +357,9 @@ def _command() -> str:
 
 _OPEN: weakref.WeakSet[Recorder] = weakref.WeakSet()
 _ABANDONED: list[Any] = []
+# kept alive: if a recorder is dropped with its teacher, Python 3.13 and later may close the
+# database before the recorder writes its end
+_PARTS: set[PartWriter] = set()
 
 
 def _at_exit() -> None:

@@ -131,6 +131,9 @@ def _connect(path: Path) -> sqlite3.Connection:
         if path.with_name("run.db-wal").exists():
             raise
         db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

@@ -250,7 +250,7 @@ def make_loop(job: Job, note: Note | None = None) -> Loop:
         from mastery.training.loops.minigrid import MiniGridLoop
 
         return MiniGridLoop(job)
-    with needs("a Gymnasium environment", "minigrid"):
+    with needs("a Gymnasium environment", "train"):
         from mastery.training.loops.gymnasium import GymnasiumLoop
     loop: Loop = GymnasiumLoop(job)
     return loop

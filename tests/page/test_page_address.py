@@ -1,5 +1,6 @@
 """The page keeps what you did: in its address, while runs train, and as files."""
 
+import contextlib
 import csv
 import io
 import sqlite3
@@ -271,7 +272,7 @@ def begun(directory, curriculum, created, points=0):
     store.begin_session("", 0)
     for point in range(1, points + 1):
         add_point(store, point, 40, np.random.default_rng(0))
-    with sqlite3.connect(directory / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db, db:
         db.execute("UPDATE job SET created = ?", (created,))
     return store
 

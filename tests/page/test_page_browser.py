@@ -4,6 +4,7 @@ What it shows is compared with run.db, read by SQL. Nothing may be written to th
 error, and nothing asked of another host: `visit` checks that in every test.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -64,7 +65,7 @@ def address(request):
 
 def table(job, metric, program="mr"):
     """(points, runs of the program, tasks), by SQL."""
-    with sqlite3.connect(f"file:{job}/run.db?mode=ro", uri=True) as db:
+    with contextlib.closing(sqlite3.connect(f"file:{job}/run.db?mode=ro", uri=True)) as db, db:
         (runs,) = db.execute("SELECT count(*) FROM runs WHERE label = ?", (program,)).fetchone()
         rows = db.execute(
             f"SELECT {metric} FROM training JOIN runs USING (run) WHERE label = ? "
@@ -243,7 +244,7 @@ def test_the_curves_are_medians_and_quartiles_over_the_seeds_that_are_chosen(add
     assert np.array(y, float) == pytest.approx(expected, abs=1e-3, nan_ok=True)
     page.get_by_role("radio", name="evaluation, sampled policy").click()
     ((_, x, y, *_), _) = shown(3)
-    with sqlite3.connect(job / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(job / "run.db")) as db, db:
         rows = db.execute(
             "SELECT return FROM evaluation WHERE policy = 'sampled' AND task = 3 "
             "AND run IN (0, 2) ORDER BY step"
@@ -506,7 +507,7 @@ def test_damaged_directories_are_told_and_the_rest_is_shown(tmp_path, job, visit
 
 def test_a_job_without_learning_progress_says_what_is_missing(tmp_path, visit):
     write_job(tmp_path / "old", make_job(seeds=1, points=6), points=6)
-    with sqlite3.connect(tmp_path / "old" / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(tmp_path / "old" / "run.db")) as db, db:
         db.execute("ALTER TABLE training DROP COLUMN progress")
         db.execute("UPDATE job SET format = 2")
     write_report([tmp_path / "old"], tmp_path / "page.html")
@@ -649,7 +650,8 @@ def test_a_point_is_on_the_page_within_two_seconds_of_its_commit(tmp_path, visit
             until(page, f"$('now').textContent.startsWith('{16 * point} of')", timeout=5000)
             assert time.monotonic() - began < 2
         m = curves(page)["mastery"][1][2]
-        with sqlite3.connect(f"file:{tmp_path}/job/run.db?mode=ro", uri=True) as db:
+        uri = f"file:{tmp_path}/job/run.db?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as db:
             rows = db.execute(
                 "SELECT mastery FROM training WHERE run = 1 AND task = 2 ORDER BY step"
             )
@@ -661,7 +663,7 @@ def test_a_job_that_takes_the_place_of_another_is_not_mixed_with_it(tmp_path, vi
     with serving(Server([tmp_path / "job"], port=0)) as server:
         page = visit(server.url)
         write_job(tmp_path / "other", points=9, ended=None)
-        with sqlite3.connect(tmp_path / "other" / "run.db") as db:
+        with contextlib.closing(sqlite3.connect(tmp_path / "other" / "run.db")) as db, db:
             db.execute("UPDATE training SET mastery = 0.125")
             db.execute("UPDATE job SET created = '2001-01-01 00:00:00 UTC'")
         (tmp_path / "job").rename(tmp_path / "old")

@@ -2,6 +2,7 @@
 that matters."""
 
 import base64
+import contextlib
 import functools
 import json
 import shutil
@@ -39,7 +40,8 @@ def place(path):
 
 
 def ask(directory, query, *values):
-    with sqlite3.connect(f"file:{directory}/run.db?mode=ro", uri=True) as db:
+    uri = f"file:{directory}/run.db?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True)) as db:
         return db.execute(query, values).fetchall()
 
 
@@ -205,7 +207,7 @@ def test_points_of_a_directory_that_was_replaced_are_not_kept(tmp_path, few):
     assert len(follower.look()["mastery"][0]) == 7
     shutil.rmtree(path)
     write_job(path, make_job(chain(7), ("mr",), seeds=4, points=32), points=23, ended=None)
-    with sqlite3.connect(path / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(path / "run.db")) as db, db:
         db.execute("UPDATE chunks SET seconds = seconds * 1.01")  # it takes another time
         db.execute("UPDATE training SET mastery = 0.125")
     assert follower.look()["mastery"][0][0] == [0.125]
@@ -231,7 +233,7 @@ def test_what_is_kept_of_a_description_is_that_of_the_description(tmp_path):
     assert entry["curriculum"]["tasks"] == [f"t{i}" for i in range(5)]
     assert [program["label"] for program in entry["programs"]] == ["uniform"]
     assert entry["runs"] == [[0, 0], [0, 1]]
-    with sqlite3.connect(path / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(path / "run.db")) as db, db:
         db.execute("UPDATE job SET job = '{}'")
     with pytest.raises(MasteryError, match="damaged"):
         job_entry(place(path))
@@ -294,7 +296,7 @@ def test_the_first_of_very_many_tasks(tmp_path):
 
 def test_a_job_of_format_2_says_what_is_missing(tmp_path):
     job = write_job(tmp_path / "old")
-    with sqlite3.connect(job / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(job / "run.db")) as db, db:
         db.execute("ALTER TABLE training DROP COLUMN progress")
         db.execute("UPDATE job SET format = 2")
     assert "Learning progress β was not kept" in job_entry(place(job))["notes"][0]
@@ -325,7 +327,7 @@ def harm(path, how):
         "unborn": ("DROP TABLE job", "it was stopped before it started"),
         "half": ("UPDATE job SET job = '{'", "damaged"),
     }[how]
-    with sqlite3.connect(path / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(path / "run.db")) as db, db:
         db.execute(query)
     return said
 

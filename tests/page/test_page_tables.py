@@ -1,5 +1,6 @@
 """Tables, choosers and files of the page, in a real browser."""
 
+import contextlib
 import csv
 import io
 import json
@@ -381,7 +382,7 @@ def test_the_choice_stays_while_a_job_trains(tmp_path, visit):
 
 def test_changed_settings_are_in_the_entry(sweep):
     entry = data.job_entry(Place(sweep / "sweep", "sweep"))
-    with sqlite3.connect(sweep / "sweep" / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(sweep / "sweep" / "run.db")) as db, db:
         rows = db.execute("SELECT changes FROM runs ORDER BY run").fetchall()
     assert entry["changes"] == [json.loads(text) for (text,) in rows]
     assert len(entry["changes"]) == 18
@@ -424,7 +425,7 @@ def test_a_sweep_has_a_slice_for_each_setting(sweep, visit):
     curves = data.job_curves(Place(sweep / "sweep", "sweep"))
     each = np.diff(curves["frames"], prepend=0) / curves["frames"][-1]
     scores = [area(np.array(run, float), each) for run in curves["returns"]]
-    with sqlite3.connect(sweep / "sweep" / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(sweep / "sweep" / "run.db")) as db, db:
         changes = [json.loads(x) for (x,) in db.execute("SELECT changes FROM runs ORDER BY run")]
     for name in ("learning_rate", "entropy"):
         figure = page.locator(f"#settings-slices figure[data-setting={name}]")

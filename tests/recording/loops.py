@@ -1,5 +1,6 @@
 """A small loop to record: what it does depends on nothing but the teacher and the time-step."""
 
+import contextlib
 import sqlite3
 
 import mastery
@@ -32,7 +33,7 @@ def play(teacher, upto, recorder=None, at=lambda step: None):
 def rows(directory):
     """Everything that was written, but the seconds and the times of day."""
     found = {}
-    with sqlite3.connect(directory / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db, db:
         for table in TABLES:
             columns = [c[1] for c in db.execute(f"PRAGMA table_info({table})")]
             named = ", ".join(c for c in columns if c not in ("seconds", "time"))

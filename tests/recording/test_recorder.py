@@ -1,5 +1,6 @@
 """What is recorded is what the loop saw, whatever happens to the process."""
 
+import contextlib
 import copy
 import gc
 import os
@@ -395,9 +396,9 @@ def test_it_is_written_within_a_second(tmp_path, monkeypatch):
     teacher = make_teacher()
     with mastery.record(teacher, tmp_path) as recorder:
         play(teacher, 701)  # inside a point
-        with sqlite3.connect(recorder.directory / "run.db") as db:
+        with contextlib.closing(sqlite3.connect(recorder.directory / "run.db")) as db, db:
             assert db.execute("SELECT max(step) FROM chunks").fetchone() == (701,)
         play(teacher, 702)
-        with sqlite3.connect(recorder.directory / "run.db") as db:
+        with contextlib.closing(sqlite3.connect(recorder.directory / "run.db")) as db, db:
             last = db.execute("SELECT step FROM chunks ORDER BY step DESC LIMIT 2").fetchall()
     assert last == [(702,), (700,)]

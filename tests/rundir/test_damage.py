@@ -1,5 +1,6 @@
 """A damaged run.db: reading and resuming end in an error of ours, and no checkpoint is lost."""
 
+import contextlib
 import json
 import random
 import shutil
@@ -111,16 +112,16 @@ def test_random_damage_gives_errors_of_ours_and_removes_no_checkpoint(whole, tmp
 
 
 def tables(directory):
-    db = sqlite3.connect(directory / "run.db")
-    names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    return [
-        (name, row[1]) for name in names for row in db.execute(f"PRAGMA table_info({name})")
-    ]  # fmt: skip
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db:
+        found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return [
+            (name, row[1]) for (name,) in found for row in db.execute(f"PRAGMA table_info({name})")
+        ]
 
 
 def set_value(directory, table, column, value):
     """A value in a table without the conditions that would refuse it."""
-    with sqlite3.connect(directory / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db, db:
         db.execute(f"CREATE TABLE other AS SELECT * FROM {table}")
         db.execute(f"DROP TABLE {table}")
         db.execute(f"ALTER TABLE other RENAME TO {table}")
@@ -142,7 +143,7 @@ def test_any_wrong_value_gives_an_error_of_ours_and_removes_no_checkpoint(whole,
 
 
 def test_any_wrong_setting_of_the_job_gives_an_error_of_ours(whole, tmp_path):
-    with sqlite3.connect(whole / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(whole / "run.db")) as db, db:
         job = json.loads(db.execute("SELECT job FROM job").fetchone()[0])
     db.close()
     changes = [{name: value} for name in job for value in (None, "x", -1, 0, 1e300, [], {}, [1])]
@@ -153,7 +154,7 @@ def test_any_wrong_setting_of_the_job_gives_an_error_of_ours(whole, tmp_path):
     ]
     for change in changes:
         directory = copy(whole, tmp_path)
-        with sqlite3.connect(directory / "run.db") as db:
+        with contextlib.closing(sqlite3.connect(directory / "run.db")) as db, db:
             db.execute("UPDATE job SET job = ?", (json.dumps(job | change),))
         db.close()
         tried(directory)
@@ -177,7 +178,7 @@ def test_any_wrong_setting_of_the_job_gives_an_error_of_ours(whole, tmp_path):
 )
 def test_a_job_is_not_resumed_from_a_list_that_is_wrong(whole, tmp_path, change, text):
     directory = copy(whole, tmp_path)
-    with sqlite3.connect(directory / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db, db:
         db.execute(change)
     db.close()
     before = (directory / "run.db").read_bytes()

@@ -1,5 +1,6 @@
 """What is read back from a run directory, against numbers that were written into it by hand."""
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -144,7 +145,7 @@ def damaged(directory):
         return directory.parent / name / "run.db"
 
     def change(name, statement):
-        with sqlite3.connect(copy(name)) as db:
+        with contextlib.closing(sqlite3.connect(copy(name))) as db, db:
             db.execute(statement)
         db.close()
 

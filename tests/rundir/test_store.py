@@ -1,5 +1,6 @@
 """The run directory by itself: what it never overwrites, and where it goes on from."""
 
+import contextlib
 import hashlib
 import itertools
 import shutil
@@ -46,7 +47,8 @@ def written(directory, chunks=3):
 
 def test_a_chunk_is_rows_of_means_and_sums(tmp_path):
     written(tmp_path / "job", 1)
-    rows = sqlite3.connect(tmp_path / "job" / "run.db").execute("SELECT * FROM training").fetchall()
+    with contextlib.closing(sqlite3.connect(tmp_path / "job" / "run.db")) as db:
+        rows = db.execute("SELECT * FROM training").fetchall()
     # step, run, task, probability, mastery at the end, frames, episodes, mean return, progress
     assert rows[0] == (2, 0, 0, 1.0, 1.0, 128, 2, pytest.approx(0.1), -0.25)
     assert rows[1] == (2, 0, 1, 0.0, 0.0, 0, 0, None, 0.0)
@@ -54,7 +56,7 @@ def test_a_chunk_is_rows_of_means_and_sums(tmp_path):
 
 def test_a_job_of_format_2_is_read_and_goes_on(tmp_path):
     directory = written(tmp_path / "job")
-    with sqlite3.connect(directory / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db, db:
         db.execute("ALTER TABLE training DROP COLUMN progress")
         db.execute("UPDATE job SET format = 2")
     assert np.isnan(load_results(directory).progress).all()
@@ -72,7 +74,7 @@ def agents_of(i):
 
 def kept(directory):
     """The files of agents, which must be those that are listed."""
-    with sqlite3.connect(directory / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db, db:
         rows = db.execute("SELECT step, file FROM agents ORDER BY step").fetchall()
     db.close()
     assert [name for _, name in rows] == sorted(p.name for p in (directory / "agents").iterdir())
@@ -81,7 +83,7 @@ def kept(directory):
 
 def test_a_job_of_format_3_goes_on_and_keeps_agents_from_then_on(tmp_path):
     directory = written(tmp_path / "job")
-    with sqlite3.connect(directory / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db, db:
         db.execute("DROP TABLE agents")
         db.execute("UPDATE job SET format = 3")
     db.close()
@@ -207,12 +209,12 @@ def test_a_checkpoint_of_a_later_version_is_no_damage(tmp_path):
 )
 def test_a_database_that_cannot_be_read_is_not_overwritten(tmp_path, change):
     directory = written(tmp_path / "job")
-    with sqlite3.connect(directory / "run.db") as db:
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db, db:
         db.execute(change)
     with pytest.raises(MasteryError):
         train(JOB, directory)
-    rows = sqlite3.connect(directory / "run.db").execute("SELECT count(*) FROM training")
-    assert rows.fetchone() == (9,)
+    with contextlib.closing(sqlite3.connect(directory / "run.db")) as db:
+        assert db.execute("SELECT count(*) FROM training").fetchone() == (9,)
 
 
 def test_a_job_that_never_began_gives_way(tmp_path):

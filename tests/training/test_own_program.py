@@ -175,9 +175,8 @@ def test_stopped_and_resumed_it_is_the_same(folder, kind):
     assert curves("parts") == curves("whole")
     assert read_job("parts") == job
     assert load_results("parts").programs == ("mr", OWN)
-    stored = json.loads(
-        sqlite3.connect("parts/run.db").execute("SELECT job FROM job").fetchone()[0]
-    )
+    with contextlib.closing(sqlite3.connect("parts/run.db")) as db:
+        stored = json.loads(db.execute("SELECT job FROM job").fetchone()[0])
     assert stored["programs"][1] == OWN
     assert stored["sources"][OWN]["file"] == str(folder / "own.py")
 

@@ -1,0 +1,163 @@
+"""What a release needs: metadata, files for users and contributors, versions that agree."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import mastery
+
+ROOT = Path(__file__).parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+PAGES = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "LICENSE",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "CODE_OF_CONDUCT.md",
+        ".github/ISSUE_TEMPLATE/bug.yml",
+        ".github/ISSUE_TEMPLATE/feature.yml",
+        ".github/ISSUE_TEMPLATE/question.yml",
+        ".github/pull_request_template.md",
+        ".github/workflows/docs.yml",
+        ".github/workflows/release.yml",
+        ".github/workflows/tests.yml",
+        "mastery/py.typed",
+    ],
+)
+def test_there_is(path):
+    assert (ROOT / path).is_file()
+
+
+def test_the_metadata_is_complete():
+    assert PROJECT["license"] == "MIT"
+    assert PROJECT["authors"] == [{"name": "The mastery authors"}]
+    assert PROJECT["keywords"]
+    assert PROJECT["urls"]["Paper"] == "https://arxiv.org/abs/2008.06456"
+    assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
+    classifiers = PROJECT["classifiers"]
+    assert "Typing :: Typed" in classifiers
+    assert [c for c in classifiers if "Python :: 3." in c] == [
+        f"Programming Language :: Python :: {version}" for version in PYTHONS
+    ]
+    # PEP 639: the licence is said once, and PyPI refuses it said twice
+    assert not any(c.startswith("License ::") for c in classifiers)
+
+
+def test_the_version_is_the_same_everywhere():
+    assert PYPROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "mastery.__version__"}
+    newest = re.search(r"^## (\S+) – (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert newest.groups() == (mastery.__version__, str(citation["date-released"]))
+    assert citation["version"] == mastery.__version__
+
+
+def test_the_paper_is_cited():
+    paper = yaml.safe_load((ROOT / "CITATION.cff").read_text())["references"][0]
+    assert paper["title"] == "Mastering Rate based Curriculum Learning"
+    assert [a["family-names"] for a in paper["authors"]] == ["Willems", "Lahlou", "Bengio"]
+    assert paper["url"].endswith("2008.06456")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere_and_lines_are_short(page):
+    text = (ROOT / page).read_text()
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, heading = link.partition("#")
+        if "://" not in link:
+            assert (ROOT / (path or page)).exists(), link
+        if heading and path in ("", *PAGES):
+            titles = re.findall(r"^#+ (.*)$", (ROOT / (path or page)).read_text(), re.M)
+            assert heading in {title.lower().replace(" ", "-") for title in titles}
+    for line in text.splitlines():
+        assert len(line) <= 100 or line.lstrip().startswith("|") or line.startswith("      "), line
+
+
+def test_files_that_contributing_names_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:mastery|tests|docs|examples|benchmarks|\.github)/[^`\s]*)`", text)
+    assert len(named) > 30
+    for path in named:
+        if not re.search("NAME|LIBRARY", path):  # a file that a contributor writes
+            assert (ROOT / path).exists(), path
+
+
+def test_contributing_lists_every_room():
+    part = (ROOT / "CONTRIBUTING.md").read_text().partition("    mastery/\n")[2]
+    listed = re.findall(r"^      ([a-z_]+)/", part.partition("    tests/")[0], re.M)
+    rooms = {path.name for path in (ROOT / "mastery").iterdir() if (path / "__init__.py").exists()}
+    assert sorted(listed) == sorted(rooms)
+
+
+def test_contributing_describes_every_extra():
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("## Extras")[2].partition("## ")[0]
+    described = re.findall(r"^\| `(\w+)` \|", table, re.M)
+    assert sorted(described) == sorted(set(EXTRAS) - {"docs", "test"})
+
+
+def extras_in_messages():
+    """(file, extra) of every `needs(…, "extra")` and of every `mastery[extra]` in a text."""
+    for path in sorted((ROOT / "mastery").rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "needs":
+                for found in ast.walk(node.args[1]):
+                    if isinstance(found, ast.Constant):
+                        yield name, found.value
+        for extra in re.findall(r"'mastery\[(\w+)\]'", path.read_text()):
+            yield name, extra
+
+
+def test_messages_name_extras_that_exist():
+    found = {pair for pair in extras_in_messages() if pair[1] is not None}
+    assert len(found) > 15
+    assert {extra for _, extra in found} == set(EXTRAS) - {"docs", "test"}
+
+
+def test_workflows_test_every_python_and_publish_without_a_token():
+    flows = {path.stem: yaml.safe_load(path.read_text()) for path in WORKFLOWS}
+    assert flows["tests"]["jobs"]["test"]["strategy"]["matrix"]["python"] == PYTHONS
+    publish = flows["release"]["jobs"]["publish"]
+    assert publish["permissions"] == {"id-token": "write"}
+    for path in WORKFLOWS:
+        assert "secrets." not in path.read_text()
+        assert flows[path.stem]["permissions"] == {"contents": "read"}
+
+
+def test_workflows_run_targets_that_exist():
+    targets = {*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M), "docs"}
+    for path in WORKFLOWS:
+        for target in re.findall(r"\bmake ([a-z-]+)", path.read_text()):
+            assert target in targets, f"{path.name} runs make {target}"
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [
+        ("citation-file-format", "CITATION.cff"),
+        ("dependabot", ".github/dependabot.yml"),
+        ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+        ("github-workflows", ".github/workflows/*.yml"),
+    ],
+)
+def test_files_of_github_fit_their_schema(schema, files):
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
+    found = sorted(ROOT.glob(files))
+    assert found
+    done = subprocess.run([*command, *found], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
