@@ -139,7 +139,7 @@ def test_workflows_test_every_python_and_publish_without_a_token():
 
 
 def test_workflows_run_targets_that_exist():
-    targets = {*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M), "docs"}
+    targets = {*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)}
     for path in WORKFLOWS:
         for target in re.findall(r"\bmake ([a-z-]+)", path.read_text()):
             assert target in targets, f"{path.name} runs make {target}"
