@@ -36,6 +36,7 @@ def scenario(*arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_no_acknowledged_update_is_lost_when_worker_teacher_and_node_are_killed():
     found = scenario("--episodes", "150", "--kills-only")["with kills"]
     dead = [who for who in found["killed"] if who.startswith("worker")]

@@ -41,6 +41,7 @@ def test_a_job_scaled_down_and_again(tmp_path):
     assert "give another folder with --out" in error
 
 
+@pytest.mark.slow
 def test_a_job_of_each_kind_scaled_down(tmp_path):
     """The agent of 2018, our own, and an LSTM that adds, each in a process of its own. (Episodes of
     BlockedUnlockPickup have the fewest steps.)"""

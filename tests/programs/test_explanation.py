@@ -52,13 +52,14 @@ def test_other_programs_find_no_order():
 def test_an_explanation_names_a_few_of_many():
     names = tuple(f"t{i}" for i in range(100))
     given = np.array([[i, i + 1] for i in range(99)])
-    learned = np.arange(100, 0, -1)  # the last first
+    learned = np.append(0, np.arange(99, 0, -1))  # the last first, the first not yet
     text = str(FoundOrder(names, learned, given, 0.01, "t5"))
     assert text.splitlines()[0].startswith("learned so far: t99, t98, ")
-    assert "… (100 of 100)" in text
+    assert "… (99 of 100)" in text
     assert "0 of 99 edges agree" in text
     assert text.splitlines()[2].endswith(", …")
     assert "all training goes to t5" in text
+    assert "all training" not in str(FoundOrder(names, learned + 1, given, 0.01, "t5"))
 
 
 def test_the_default_follows_an_order_or_needs_none():

@@ -153,6 +153,7 @@ def test_the_learner_is_the_same_program_whatever_is_taught():
     assert programs[0] == programs[1]
 
 
+@pytest.mark.slow
 def test_the_evaluation_is_a_plain_loop_over_episodes(job, whole):
     """Greedy episodes of one run, played one step after the other with the same levels."""
     loop, carry, _ = whole
