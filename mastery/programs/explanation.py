@@ -63,7 +63,7 @@ class FoundOrder:
                 dots = ", …" if len(against) > _NAMED else ""
                 lines.append(f"contradicted: {', '.join(against[:_NAMED])}{dots}")
         if self.block is not None and len(order) < len(self.task):
-            lines.append(f"while nothing succeeds, all training goes to {self.block}")
+            lines.append(f"should nothing succeed, all training goes to {self.block}")
         return "\n".join(lines)
 
 
