@@ -1,0 +1,216 @@
+"""The PPO agent on MiniGrid's cells as GPU kernels, forward and backward.
+
+XLA compiles the agent to some fifty kernels forward and a hundred backward, and most of their time
+goes into writing activations to GPU memory and reading them again. Here a block of threads takes
+some columns (frames side by side) through a whole part of the network.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mastery.learners.encoders import Cells
+from mastery.learners.kernels import heads, memory, vision
+from mastery.learners.kernels.calls import SMALLEST, measured, outer
+from mastery.learners.kernels.heads import OUT
+from mastery.learners.kernels.memory import GATES, WIDTH
+from mastery.learners.kernels.vision import CELLS, CHANNELS, ONE
+
+Array = Any  # a JAX array
+
+
+class Weights(NamedTuple):
+    """An agent's weights, arranged for the kernels: all products are `weight @ columns`."""
+
+    conv1: Array  # (4, CHANNELS, 16): by corner; the bias is at the first corner's channel ONE
+    conv2: Array  # (4, 32, 16): by corner
+    bias2: Array
+    conv3: Array  # (4, WIDTH, 32): by corner
+    bias3: Array
+    first: Array  # (2 · WIDTH, inputs): first layers of policy and value, from h, x or both
+    first_bias: Array
+    last: Array  # (OUT, 2 · WIDTH)
+    last_bias: Array
+    # of the memory, if there is one
+    seen: Array | None = None  # (4 · WIDTH, WIDTH): gates from x
+    remembered: Array | None = None  # (4 · WIDTH, WIDTH): gates from h
+    gates: Array | None = None  # (4 · WIDTH,): their bias, with what is added to the forget gate
+
+    @property
+    def firsts(self) -> list[Array]:
+        """The first layers by input."""
+        return [self.first[:, i : i + WIDTH] for i in range(0, self.first.shape[1], WIDTH)]
+
+
+class Ready(NamedTuple):
+    """The weights as the forward kernels take them."""
+
+    vision: vision.Ready
+    memory: memory.Ready | None
+    heads: heads.Ready
+
+
+def fit(agent: Any, n: int) -> bool:
+    """Whether the kernels support this agent with n columns on this machine."""
+    return (
+        isinstance(agent.encoder, Cells)
+        and agent.policy[0].bias.shape == (WIDTH,)
+        and n % SMALLEST == 0
+        and measured()
+    )
+
+
+def player(agent: Any, interpret: bool = False) -> Any:
+    """`agent.over`, without gradients. What depends on the weights alone is computed once."""
+    ready = prepare(weights_of(agent), kinds_of(agent))
+    actions = agent.policy[1].bias.shape[0]
+
+    def over(memory: Array, starts: Array, cells: Array) -> tuple[Array, Array, Array]:
+        memory, out, _ = _forward(ready, memory, starts, _flat(cells), False, interpret)
+        return memory, out[:actions].T, out[actions]
+
+    return over
+
+
+def over(
+    agent: Any, memory: Array, starts: Array, cells: Array, interpret: bool = False
+) -> tuple[Array, Array, Array]:
+    """`agent.over` with kernels: new memory, logits and values."""
+    actions = agent.policy[1].bias.shape[0]
+    given = weights_of(agent), kinds_of(agent), memory, starts, _flat(cells)
+    memory, out = run(*given, interpret)
+    return memory, out[:actions].T, out[actions]
+
+
+def _flat(cells: Array) -> Array:
+    return cells.reshape(-1, CELLS).T
+
+
+def kinds_of(agent: Any) -> Any:
+    """The channels of each kind of cell, padded, (CODES, CHANNELS)."""
+    features = agent.encoder.features()
+    kinds = np.pad(features, ((0, 0), (0, CHANNELS - features.shape[1])))
+    kinds[:, ONE] = 1
+    return kinds
+
+
+def weights_of(agent: Any) -> Weights:
+    """The weights of an agent on cells."""
+
+    def by_corner(layer: Any) -> Array:
+        return layer.weight.reshape(4, -1, layer.weight.shape[1])
+
+    one, two, three = agent.encoder.layers
+    conv1 = by_corner(one)
+    conv1 = jnp.pad(conv1, ((0, 0), (0, CHANNELS - conv1.shape[1]), (0, 0)))
+    (p1, p2), (v1, v2) = agent.policy, agent.value
+    actions = p2.bias.shape[0]
+    last = jnp.zeros((OUT, 2 * WIDTH))
+    last = last.at[:actions, :WIDTH].set(p2.weight.T).at[actions, WIDTH:].set(v2.weight[:, 0])
+    found = Weights(
+        conv1.at[0, ONE].set(one.bias),
+        jnp.swapaxes(by_corner(two), 1, 2),
+        two.bias,
+        jnp.swapaxes(by_corner(three), 1, 2),
+        three.bias,
+        first=jnp.concatenate([p1.weight, v1.weight], 1).T,
+        first_bias=jnp.concatenate([p1.bias, v1.bias]),
+        last=last,
+        last_bias=jnp.pad(jnp.concatenate([p2.bias, v2.bias]), (0, OUT - actions - 1)),
+    )
+    if agent.lstm is None:
+        return found
+    seen, remembered = agent.lstm
+    return found._replace(
+        seen=seen.weight.T,
+        remembered=remembered.weight.T,
+        gates=(seen.bias + remembered.bias).at[GATES[1]].add(agent.forget),
+    )
+
+
+def prepare(w: Weights, kinds: Any) -> Ready:
+    return Ready(
+        vision.prepare(*w[:5], kinds),
+        None if w.seen is None else memory.prepare(w.seen, w.remembered, w.gates),
+        heads.prepare(w.firsts, w.first_bias, w.last, w.last_bias),
+    )
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(5,))
+def run(
+    weights: Weights,
+    kinds: Array,
+    state: Array,
+    starts: Array,
+    cells: Array,
+    interpret: bool = False,
+) -> tuple[Array, Array]:
+    """Run the agent over several frames of n environments.
+
+    Args:
+        weights: Of the agent. Only they get gradients, and only from logits and value.
+        kinds: (CODES, CHANNELS), the channels of each kind of cell.
+        state: The memory: (2 · WIDTH, n), or (0, n) without memory.
+        starts: bool (frames, n), True where an episode begins, with an empty memory.
+        cells: uint8 (CELLS, frames · n), the n columns of a frame side by side.
+        interpret: Run without a GPU.
+
+    Returns:
+        The new memory, and logits and value (OUT, frames · n).
+    """
+    return _forward(prepare(weights, kinds), state, starts, cells, False, interpret)[:2]
+
+
+def _forward(
+    w: Ready, state: Array, starts: Array, cells: Array, keep: bool, interpret: bool
+) -> tuple[Array, Array, Any]:
+    x, seen = vision.encode(w.vision, cells, keep, interpret)
+    inputs, steps = [x], None
+    if w.memory is not None:
+        going = (~starts).astype(jnp.float32)
+        state, h, steps = memory.remember(w.memory, state, going, x, keep, interpret)
+        inputs = [h, x][: len(w.heads.firsts)]
+    out, hidden = heads.judge(w.heads, inputs, keep, interpret)
+    return state, out, (seen, inputs, steps, hidden)
+
+
+def _with_residuals(
+    w: Weights, kinds: Array, state: Array, starts: Array, cells: Array, interpret: bool
+) -> tuple[tuple[Array, Array], Any]:
+    after, out, kept = _forward(prepare(w, kinds), state, starts, cells, True, interpret)
+    return (after, out), (w, kinds, state, starts, cells, kept)
+
+
+def _back(interpret: bool, residuals: Any, given: tuple[Array, Array]) -> tuple[Any, ...]:
+    w, kinds, state, starts, cells, (seen, inputs, steps, hidden) = residuals
+    d_out = given[1]
+    d_pre, d_inputs = heads.judge_back(w.firsts, w.last, d_out, hidden, interpret)
+    found = {
+        "first": jnp.concatenate([outer(d_pre, x) for x in inputs], 1),
+        "first_bias": d_pre.sum(1, dtype=jnp.float32),
+        "last": outer(d_out, hidden),
+        "last_bias": d_out.sum(1),
+    }
+    d_x = d_inputs[-1]
+    if steps is not None:
+        if len(inputs) == 1:  # the heads do not see x
+            d_x = jnp.zeros_like(d_x)
+        going = (~starts).astype(jnp.float32)
+        d_gates, d_x = memory.remember_back(
+            w.seen, w.remembered, steps, going, d_inputs[0], d_x, interpret
+        )
+        found["seen"] = outer(d_gates, seen.x)
+        found["remembered"] = outer(d_gates, steps.before.reshape(WIDTH, -1))
+        found["gates"] = d_gates.sum(1, dtype=jnp.float32)
+    gradient = vision.encode_back(w.conv2, w.conv3, kinds, seen, cells, d_x, interpret)
+    nothing = [np.zeros(x.shape, jax.dtypes.float0) for x in (starts, cells)]
+    through = Weights(**gradient._asdict(), **found)
+    return through, jnp.zeros_like(kinds), jnp.zeros_like(state), *nothing
+
+
+run.defvjp(_with_residuals, _back)
