@@ -16,7 +16,7 @@ import numpy as np
 
 from mastery.learners.encoders import Cells
 from mastery.learners.kernels import heads, memory, vision
-from mastery.learners.kernels.calls import SMALLEST, measured, outer
+from mastery.learners.kernels.calls import BACK, SMALLEST, measured, outer
 from mastery.learners.kernels.heads import OUT
 from mastery.learners.kernels.memory import GATES, WIDTH
 from mastery.learners.kernels.vision import CELLS, CHANNELS, ONE
@@ -198,12 +198,10 @@ def _back(interpret: bool, residuals: Any, given: tuple[Array, Array]) -> tuple[
     }
     d_x = d_inputs[-1]
     if steps is not None:
-        if len(inputs) == 1:  # the heads do not see x
-            d_x = jnp.zeros_like(d_x)
         going = (~starts).astype(jnp.float32)
-        d_gates, d_x = memory.remember_back(
-            w.seen, w.remembered, steps, going, d_inputs[0], d_x, interpret
-        )
+        d_gates = memory.remember_back(w.remembered, steps, going, d_inputs[0], interpret)
+        through_gates = w.seen.T.astype(BACK) @ d_gates
+        d_x = through_gates + d_x if len(inputs) == 2 else through_gates  # heads may not see x
         found["seen"] = outer(d_gates, seen.x)
         found["remembered"] = outer(d_gates, steps.before.reshape(WIDTH, -1))
         found["gates"] = d_gates.sum(1, dtype=jnp.float32)

@@ -118,44 +118,35 @@ def remember(
 
 
 def remember_back(
-    seen: Array,
-    remembered: Array,
-    steps: Steps,
-    going: Array,
-    d_hidden: Array,
-    d_x: Array,
-    interpret: bool,
-) -> tuple[Array, Array]:
-    """Gradients of the gates before activation, and of x.
+    remembered: Array, steps: Steps, going: Array, d_hidden: Array, interpret: bool
+) -> Array:
+    """Gradients of the gates before activation, (4 · WIDTH, frames · n).
 
     Args:
-        seen: (4 · WIDTH, WIDTH).
         remembered: (4 · WIDTH, WIDTH).
         steps: From `remember`.
         going: As for `remember`.
         d_hidden: Gradient of the hidden states, (WIDTH, frames · n).
-        d_x: Another part of the gradient of x, (WIDTH, frames · n).
         interpret: Run without a GPU.
-
-    Returns:
-        Gradients of the gates, (4 · WIDTH, frames · n), and of x, (WIDTH, frames · n), with `d_x`.
     """
     frames, n = going.shape
     size = width_of_blocks(n, COLUMNS)
 
-    def kernel(
-        to_x: Any, to_h: Any, kept: Any, going: Any, given: Any, d_x: Any, d_gates: Any, d_all: Any
-    ) -> None:
-        into_x, into_h = ([weight[:, gate] for gate in GATES] for weight in (to_x, to_h))
+    def kernel(to_h: Any, kept: Any, going: Any, given: Any, d_gates: Any) -> None:
+        into_h = [to_h[:, gate] for gate in GATES]
+
+        def load(t: Any) -> tuple[Array, ...]:
+            gates = (kept[k * WIDTH : (k + 1) * WIDTH, t, :] for k in range(5))
+            return *gates, given[:, t, :], going[t, :]
 
         def one(done: Any, after: Any) -> Any:
             t = frames - 1 - done
-            d_h, d_cell = after
-            i, f, g, o, c = (
-                kept[k * WIDTH : (k + 1) * WIDTH, t, :].astype(jnp.float32) for k in range(5)
-            )
+            d_h, d_cell, now = after
+            earlier = load(jnp.maximum(t - 1, 0)) if frames > 1 else now  # prefetch
+            i, f, g, o, c, more = (part.astype(jnp.float32) for part in now[:6])
+            go = now[6][None, :]
             squashed = tanh(f * c + i * g)
-            d_h = d_h + given[:, t, :].astype(jnp.float32)
+            d_h = d_h + more
             d_cell = d_cell + d_h * o * (1 - squashed * squashed)
             slopes = (
                 d_cell * g * i * (1 - i),
@@ -163,40 +154,31 @@ def remember_back(
                 d_cell * i * (1 - g * g),
                 d_h * squashed * o * (1 - o),
             )
-            into = d_x[:, t, :].astype(jnp.float32)
             before = jnp.zeros_like(d_h)
             for k, slope in enumerate(slopes):
                 rounded = slope.astype(BACK)
                 d_gates[GATES[k], t, :] = rounded
-                into += dot(into_x[k], rounded, BACK)
                 before += dot(into_h[k], rounded, BACK)
-            d_all[:, t, :] = into.astype(BACK)
-            go = going[t, :][None, :]
-            return before * go, d_cell * f * go
+            return before * go, d_cell * f * go, earlier
 
         nothing = jnp.zeros((WIDTH, size), jnp.float32)
-        end = nothing, nothing
+        end = nothing, nothing, load(frames - 1)
         if frames == 1:
             one(0, end)
         else:
             lax.fori_loop(0, frames, one, end)
 
-    d_gates, d_all = call(
+    (d_gates,) = call(
         kernel,
         [
-            seen.T.astype(BACK),
             remembered.T.astype(BACK),
             columns(steps.kept, size),
             columns(going, size),
             columns(d_hidden.reshape(WIDTH, frames, n), size),
-            columns(d_x.reshape(WIDTH, frames, n), size),
         ],
-        [
-            columns(new((4 * WIDTH, frames, n), BACK), size),
-            columns(new((WIDTH, frames, n), BACK), size),
-        ],
+        [columns(new((4 * WIDTH, frames, n), BACK), size)],
         (n // size,),
         interpret,
         WARPS,
     )
-    return d_gates.reshape(4 * WIDTH, -1), d_all.reshape(WIDTH, -1)
+    return d_gates.reshape(4 * WIDTH, -1)

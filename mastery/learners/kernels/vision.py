@@ -37,7 +37,7 @@ CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]  # of a 2 × 2 kernel, in the order o
 
 _corners = list(enumerate(CORNERS))
 # columns, at most, and warps of a block of threads
-LOOK, CONDENSE, CONDENSE_BACK, LOOK_BACK = (128, 4), (64, 4), (32, 4), (64, 4)
+LOOK, CONDENSE, CONDENSE_BACK, LOOK_BACK = (128, 4), (64, 4), (32, 4), (32, 4)
 
 
 class Ready(NamedTuple):
@@ -96,7 +96,7 @@ def encode(w: Ready, cells: Array, keep: bool, interpret: bool) -> tuple[Array, 
 
 def _look(table: Any, cells: Any, pooled: Any, most: Any = None) -> None:
     """One window: the most of its four values."""
-    channel = lax.broadcasted_iota(jnp.int32, (FIRST, 1), 0)
+    channel = _iota((FIRST, 1), 0)
     codes = _codes(cells)
 
     def value(i: int, j: int) -> Array:
@@ -155,24 +155,23 @@ def encode_back(
     n = cells.shape[1]
     d3 = jnp.where(seen.x > 0, d_x, 0).astype(BACK)
     d_conv3 = outer(d3, seen.second.reshape(PLACES * SECOND, n))
+    to_second = jnp.swapaxes(conv3, 1, 2).reshape(PLACES * SECOND, THIRD).astype(BACK)
+    d_second = (to_second @ d3).reshape(PLACES, SECOND, n)
     size = width_of_blocks(n, CONDENSE_BACK[0])
-    blocks = n // size
-    d1, d_conv2, d_bias2 = call(
+    d_corners, d_conv2, d_bias2 = call(
         _condense_back,
         [
             jnp.swapaxes(conv2, 1, 2).astype(BACK),
-            jnp.swapaxes(conv3, 1, 2).astype(BACK),
             columns(seen.pooled, size),
-            columns(seen.most, size),
             columns(seen.second, size),
-            columns(d3, size),
+            columns(d_second, size),
         ],
         [
-            columns(new(seen.pooled.shape, BACK), size),
-            _sums((blocks,), conv2.shape),
-            _sums((blocks,), (SECOND,)),
+            columns(new((4, FIRST, PLACES, n), BACK), size),
+            _sums((n // size,), conv2.shape),
+            _sums((n // size,), (SECOND,)),
         ],
-        (blocks,),
+        (n // size,),
         interpret,
         CONDENSE_BACK[1],
     )
@@ -184,7 +183,7 @@ def encode_back(
             kinds.astype(BACK),
             columns(cells, size),
             first_and_columns(seen.most, size),
-            first_and_columns(d1, size),
+            columns(d_corners, size),
         ],
         [_sums(grid, (4, CHANNELS, FIRST))],
         grid,
@@ -210,47 +209,48 @@ def _sums(grid: tuple[int, ...], shape: tuple[int, ...]) -> Each:
 
 
 def _condense_back(
-    back2: Any, back3: Any, pooled: Any, most: Any, second: Any, d3: Any,
-    d1: Any, d_conv2: Any, d_bias2: Any,
-) -> None:  # fmt: skip
-    """Gradients of the second convolution's weights, and of each value that was the most."""
-    n = d3.shape[1]
-    seen = [pooled[window, :, :].astype(BACK) for window in range(WINDOWS)]
-    d_pooled = [jnp.zeros((FIRST, n), jnp.float32) for _ in range(WINDOWS)]
-    d_weights = [jnp.zeros((SECOND, FIRST), jnp.float32) for _ in CORNERS]
-    d_bias = jnp.zeros((SECOND, n), jnp.float32)
-    for place, (i, j) in _corners:
-        d2 = dot(back3[place], d3[:, :], BACK)
-        d2 = jnp.where(second[place, :, :] > 0, d2, 0.0)
-        d_bias += d2
-        d2 = d2.astype(BACK)
-        for k, (a, b) in _corners:
-            window = 3 * (i + a) + j + b
-            d_weights[k] += dot(d2, seen[window].T, BACK)
-            d_pooled[window] += dot(back2[k], d2, BACK)
-    d_bias2[0, :] = d_bias.sum(1)
-    for k in range(len(CORNERS)):
-        d_conv2[0, k, :, :] = d_weights[k]
-    for window, d in enumerate(d_pooled):
-        bits = most[window, :, :].astype(jnp.int32)
-        count = (bits & 1) + (bits >> 1 & 1) + (bits >> 2 & 1) + (bits >> 3)
-        # equal values share the gradient, as in JAX
-        d1[window, :, :] = (d / jnp.maximum(count, 1).astype(jnp.float32)).astype(BACK)
+    back2: Any, pooled: Any, second: Any, d_second: Any, d_corners: Any, d_conv2: Any, d_bias2: Any
+) -> None:
+    """Gradients of the second convolution's weights, and of its inputs at every place. The four
+    places are side by side, so that products are few and large."""
+    n = d_second.shape[-1]
+    place, column = _iota((1, PLACES, 1), 1), _iota((1, 1, n), 2)
+    of_second = place, _iota((SECOND, 1, 1), 0), column
+    d2 = jnp.where(second[of_second] > 0, d_second[of_second], 0).reshape(SECOND, PLACES * n)
+    d_bias2[0, :] = d2.astype(jnp.float32).sum(1)
+    for k, (a, b) in _corners:
+        window = 3 * (place // 2 + a) + place % 2 + b
+        seen = pooled[window, _iota((FIRST, 1, 1), 0), column].reshape(FIRST, PLACES * n)
+        d_conv2[0, k, :, :] = dot(d2, seen.astype(BACK).T, BACK)
+        d = dot(back2[k], d2, BACK).astype(BACK)
+        d_corners[k, :, :, :] = d.reshape(FIRST, PLACES, n)
 
 
-def _look_back(kinds: Any, cells: Any, most: Any, d1: Any, d_conv1: Any) -> None:
-    """Gradient of the first convolution's weights from one window."""
-    channel = lax.broadcasted_iota(jnp.int32, (CHANNELS, 1), 0)
-    codes, bits = _codes(cells), most[0, :, :].astype(jnp.int32)
-    d = d1[0, :, :].astype(jnp.float32)
-    each = [(d * (bits >> p & 1).astype(jnp.float32)).astype(BACK).T for p in range(4)]
-    total = [jnp.zeros((CHANNELS, FIRST), jnp.float32) for _ in CORNERS]
-    for row in range(3):
-        for column in range(3):
-            seen = kinds[codes[row][column][None, :], channel]
-            for p, (i, j) in _corners:
-                for k, (a, b) in _corners:
-                    if (i + a, j + b) == (row, column):
-                        total[k] += dot(seen, each[p], BACK)
-    for k in range(len(CORNERS)):
-        d_conv1[0, 0, k, :, :] = total[k]
+def _look_back(kinds: Any, cells: Any, most: Any, d_corners: Any, d_conv1: Any) -> None:
+    """Gradient of the first convolution's weights from one window. Its four values are side by
+    side, as the places above."""
+    from jax.experimental import pallas as pl
+
+    window, n = pl.program_id(0), most.shape[-1]
+    d = jnp.zeros((FIRST, n), jnp.float32)
+    for k, (a, b) in _corners:  # the places that saw this window at this corner
+        row, column = window // 3 - a, window % 3 - b
+        there = (row >= 0) & (row < 2) & (column >= 0) & (column < 2)
+        place = jnp.where(there, 2 * row + column, 0)
+        d += jnp.where(there, d_corners[k, :, place, :].astype(jnp.float32), 0.0)
+    bits = most[0, :, :].astype(jnp.int32)
+    count = (bits & 1) + (bits >> 1 & 1) + (bits >> 2 & 1) + (bits >> 3)
+    d = d / jnp.maximum(count, 1).astype(jnp.float32)  # equal values share it, as in JAX
+    value = _iota((1, 4, 1), 1)
+    each = jnp.where((bits[:, None, :] >> value) & 1 != 0, d[:, None, :], 0.0)
+    each = each.astype(BACK).reshape(FIRST, 4 * n).T
+    first = 14 * (window // 3) + 2 * (window % 3)  # the window's first cell, in rows of 7
+    for k, (a, b) in _corners:
+        cell = first + 7 * (value // 2 + a) + value % 2 + b
+        codes = cells[cell, _iota((1, 1, n), 2)].reshape(1, 4, n).astype(jnp.int32)
+        seen = kinds[codes, _iota((CHANNELS, 1, 1), 0)].reshape(CHANNELS, 4 * n)
+        d_conv1[0, 0, k, :, :] = dot(seen, each, BACK)
+
+
+def _iota(shape: tuple[int, ...], axis: int) -> Array:
+    return lax.broadcasted_iota(jnp.int32, shape, axis)
