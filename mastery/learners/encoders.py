@@ -135,13 +135,12 @@ class Cells(eqx.Module):
         x = jax.nn.relu(_convolve(second, x))
         return jax.nn.relu(_convolve(third, x))[:, 0, 0]
 
-    def features(self) -> NDArray[np.float32]:
-        """The channels of each of the 256 kinds of cells, (256, channels)."""
-        if self.encoding == "onehot":
-            bits = _bits(self.edition)[:, None] >> np.arange(17, dtype=np.uint32) & 1
-        else:
-            bits = self.edition.decoded
-        return np.asarray(bits, np.float32)
+
+def features_of(encoding: str, edition: Edition) -> NDArray[Any]:
+    """The channels of each of the 256 kinds of cells under an encoding, (256, channels)."""
+    if encoding == "onehot":
+        return _bits(edition)[:, None] >> np.arange(17, dtype=np.uint32) & 1  # type: ignore[no-any-return]
+    return edition.decoded
 
 
 def _convolve(layer: Linear, x: Array) -> Array:

@@ -7,19 +7,20 @@ some columns (frames side by side) through a whole part of the network.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mastery.learners.encoders import Cells
+from mastery.learners.encoders import Cells, features_of
 from mastery.learners.kernels import heads, memory, vision
 from mastery.learners.kernels.calls import BACK, SMALLEST, measured, outer
 from mastery.learners.kernels.heads import OUT
 from mastery.learners.kernels.memory import GATES, WIDTH
 from mastery.learners.kernels.vision import CELLS, CHANNELS, ONE
+from mastery.minigrid.editions import Edition
 
 Array = Any  # a JAX array
 
@@ -67,7 +68,7 @@ def fit(agent: Any, n: int) -> bool:
 
 def player(agent: Any, interpret: bool = False) -> Any:
     """`agent.over`, without gradients. What depends on the weights alone is computed once."""
-    ready = prepare(weights_of(agent), kinds_of(agent))
+    ready = prepare(weights_of(agent), _words(agent))
     actions = agent.policy[1].bias.shape[0]
 
     def over(memory: Array, starts: Array, cells: Array) -> tuple[Array, Array, Array]:
@@ -82,21 +83,33 @@ def over(
 ) -> tuple[Array, Array, Array]:
     """`agent.over` with kernels: new memory, logits and values."""
     actions = agent.policy[1].bias.shape[0]
-    given = weights_of(agent), kinds_of(agent), memory, starts, _flat(cells)
+    given = weights_of(agent), _words(agent), memory, starts, _flat(cells)
     memory, out = run(*given, interpret)
     return memory, out[:actions].T, out[actions]
+
+
+def _words(agent: Any) -> Array:
+    return jnp.asarray(words_of(agent.encoder.encoding, agent.encoder.edition)[0])
 
 
 def _flat(cells: Array) -> Array:
     return cells.reshape(-1, CELLS).T
 
 
-def kinds_of(agent: Any) -> Any:
-    """The channels of each kind of cell, padded, (CODES, CHANNELS)."""
-    features = agent.encoder.features()
-    kinds = np.pad(features, ((0, 0), (0, CHANNELS - features.shape[1])))
-    kinds[:, ONE] = 1
-    return kinds
+@lru_cache
+def words_of(encoding: str, edition: Edition) -> tuple[Any, Any]:
+    """Each kind of cell as a word of bits, int32 (CODES,), and what each bit adds to each of the
+    encoder's channels, (CHANNELS, channels)."""
+    features = features_of(encoding, edition).astype(np.int64)
+    columns, adds = [], []
+    for channel, values in enumerate(features.T):
+        for bit in range(int(values.max()).bit_length()):
+            columns.append(values >> bit & 1)
+            adds.append(np.eye(features.shape[1])[channel] * 2**bit)
+    words = sum(column << place for place, column in enumerate(columns)) | 1 << ONE
+    spread = np.zeros((CHANNELS, features.shape[1]), np.float32)
+    spread[: len(adds)] = adds
+    return words.astype(np.uint32).view(np.int32), spread
 
 
 def weights_of(agent: Any) -> Weights:
@@ -106,8 +119,8 @@ def weights_of(agent: Any) -> Weights:
         return layer.weight.reshape(4, -1, layer.weight.shape[1])
 
     one, two, three = agent.encoder.layers
-    conv1 = by_corner(one)
-    conv1 = jnp.pad(conv1, ((0, 0), (0, CHANNELS - conv1.shape[1]), (0, 0)))
+    spread = words_of(agent.encoder.encoding, agent.encoder.edition)[1]
+    conv1 = jnp.matmul(spread, by_corner(one), precision="highest")
     (p1, p2), (v1, v2) = agent.policy, agent.value
     actions = p2.bias.shape[0]
     last = jnp.zeros((OUT, 2 * WIDTH))
@@ -133,9 +146,9 @@ def weights_of(agent: Any) -> Weights:
     )
 
 
-def prepare(w: Weights, kinds: Any) -> Ready:
+def prepare(w: Weights, words: Array) -> Ready:
     return Ready(
-        vision.prepare(*w[:5], kinds),
+        vision.prepare(*w[:5], words),
         None if w.seen is None else memory.prepare(w.seen, w.remembered, w.gates),
         heads.prepare(w.firsts, w.first_bias, w.last, w.last_bias),
     )
@@ -144,7 +157,7 @@ def prepare(w: Weights, kinds: Any) -> Ready:
 @partial(jax.custom_vjp, nondiff_argnums=(5,))
 def run(
     weights: Weights,
-    kinds: Array,
+    words: Array,
     state: Array,
     starts: Array,
     cells: Array,
@@ -154,7 +167,7 @@ def run(
 
     Args:
         weights: Of the agent. Only they get gradients, and only from logits and value.
-        kinds: (CODES, CHANNELS), the channels of each kind of cell.
+        words: int32 (CODES,), each kind of cell as a word of bits.
         state: The memory: (2 · WIDTH, n), or (0, n) without memory.
         starts: bool (frames, n), True where an episode begins, with an empty memory.
         cells: uint8 (CELLS, frames · n), the n columns of a frame side by side.
@@ -163,7 +176,7 @@ def run(
     Returns:
         The new memory, and logits and value (OUT, frames · n).
     """
-    return _forward(prepare(weights, kinds), state, starts, cells, False, interpret)[:2]
+    return _forward(prepare(weights, words), state, starts, cells, False, interpret)[:2]
 
 
 def _forward(
@@ -180,14 +193,14 @@ def _forward(
 
 
 def _with_residuals(
-    w: Weights, kinds: Array, state: Array, starts: Array, cells: Array, interpret: bool
+    w: Weights, words: Array, state: Array, starts: Array, cells: Array, interpret: bool
 ) -> tuple[tuple[Array, Array], Any]:
-    after, out, kept = _forward(prepare(w, kinds), state, starts, cells, True, interpret)
-    return (after, out), (w, kinds, state, starts, cells, kept)
+    after, out, kept = _forward(prepare(w, words), state, starts, cells, True, interpret)
+    return (after, out), (w, words, state, starts, cells, kept)
 
 
 def _back(interpret: bool, residuals: Any, given: tuple[Array, Array]) -> tuple[Any, ...]:
-    w, kinds, state, starts, cells, (seen, inputs, steps, hidden) = residuals
+    w, words, state, starts, cells, (seen, inputs, steps, hidden) = residuals
     d_out = given[1]
     d_pre, d_inputs = heads.judge_back(w.firsts, w.last, d_out, hidden, interpret)
     found = {
@@ -205,10 +218,10 @@ def _back(interpret: bool, residuals: Any, given: tuple[Array, Array]) -> tuple[
         found["seen"] = outer(d_gates, seen.x)
         found["remembered"] = outer(d_gates, steps.before.reshape(WIDTH, -1))
         found["gates"] = d_gates.sum(1, dtype=jnp.float32)
-    gradient = vision.encode_back(w.conv2, w.conv3, kinds, seen, cells, d_x, interpret)
-    nothing = [np.zeros(x.shape, jax.dtypes.float0) for x in (starts, cells)]
+    gradient = vision.encode_back(w.conv2, w.conv3, words, seen, cells, d_x, interpret)
+    nothing = [np.zeros(x.shape, jax.dtypes.float0) for x in (words, starts, cells)]
     through = Weights(**gradient._asdict(), **found)
-    return through, jnp.zeros_like(kinds), jnp.zeros_like(state), *nothing
+    return through, nothing[0], jnp.zeros_like(state), *nothing[1:]
 
 
 run.defvjp(_with_residuals, _back)

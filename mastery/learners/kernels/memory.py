@@ -26,7 +26,7 @@ from mastery.learners.kernels.calls import (
 Array = Any  # a JAX array
 WIDTH = 64
 GATES = [slice(k * WIDTH, (k + 1) * WIDTH) for k in range(4)]  # input, forget, cell, output
-COLUMNS, WARPS = 16, 4  # of a block of threads, at most
+COLUMNS, COLUMNS_BACK = 16, 32  # of a block of threads, at most
 
 
 class Ready(NamedTuple):
@@ -76,8 +76,9 @@ def remember(
 
         def one(t: Any, state: Any) -> Any:
             go = going[t, :][None, :]
-            h, c = (part * go for part in state)
-            now, before = x[:, t, :], h.astype(KEPT)
+            h, c, now = state
+            h, c, before = h * go, c * go, (h * go).astype(KEPT)
+            following = x[:, jnp.minimum(t + 1, frames - 1), :] if frames > 1 else now  # prefetch
 
             def gate(k: int) -> Array:
                 return dot(of_x[k], now, KEPT) + dot(of_h[k], before, KEPT) + added[k]
@@ -91,11 +92,11 @@ def remember(
             c = f * c + i * g
             h = o * tanh(c)
             hidden[:, t, :] = h.astype(KEPT)
-            return h, c
+            return h, c, following
 
-        state = memory[:WIDTH, :], memory[WIDTH:, :]
+        state = memory[:WIDTH, :], memory[WIDTH:, :], x[:, 0, :]
         state = one(0, state) if frames == 1 else lax.fori_loop(0, frames, one, state)
-        after[:WIDTH, :], after[WIDTH:, :] = state
+        after[:WIDTH, :], after[WIDTH:, :] = state[:2]
 
     results = [new(memory.shape, jnp.float32), new((WIDTH, frames, n), KEPT)]
     if keep:
@@ -112,7 +113,6 @@ def remember(
         [columns(result, size) for result in results],
         (n // size,),
         interpret,
-        WARPS,
     )
     return after, hidden.reshape(WIDTH, -1), Steps(*more) if keep else None
 
@@ -130,7 +130,7 @@ def remember_back(
         interpret: Run without a GPU.
     """
     frames, n = going.shape
-    size = width_of_blocks(n, COLUMNS)
+    size = width_of_blocks(n, COLUMNS_BACK)
 
     def kernel(to_h: Any, kept: Any, going: Any, given: Any, d_gates: Any) -> None:
         into_h = [to_h[:, gate] for gate in GATES]
@@ -179,6 +179,5 @@ def remember_back(
         [columns(new((4 * WIDTH, frames, n), BACK), size)],
         (n // size,),
         interpret,
-        WARPS,
     )
     return d_gates.reshape(4 * WIDTH, -1)

@@ -4,7 +4,8 @@
     condense  pooled → x: the second and third convolutions
 
 A convolution over one kind of cell per place is a sum of rows of a table that has one row per kind,
-so the first one needs no products.
+so the first one needs no products. For its gradient, a kind of cell is a word of bits, one a
+channel.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mastery.learners.kernels.calls import (
@@ -29,15 +31,15 @@ from mastery.learners.kernels.calls import (
 
 Array = Any  # a JAX array
 CELLS, CODES = 49, 256  # cells of a view, and kinds of cells
-CHANNELS = 32  # of a cell, padded
-ONE = CHANNELS - 1  # this channel is 1 everywhere; its weights stand for the bias
+CHANNELS = 32  # of a cell: the bits of a word
+ONE = CHANNELS - 1  # this bit is 1 everywhere; its weights stand for the bias
 FIRST, SECOND, THIRD = 16, 32, 64  # outputs of the convolutions
 WINDOWS, PLACES = 9, 4  # of the maximum, and of the second convolution
 CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]  # of a 2 × 2 kernel, in the order of its weights
 
 _corners = list(enumerate(CORNERS))
 # columns, at most, and warps of a block of threads
-LOOK, CONDENSE, CONDENSE_BACK, LOOK_BACK = (128, 4), (64, 4), (32, 4), (32, 4)
+LOOK, CONDENSE, CONDENSE_BACK, LOOK_BACK = (128, 4), (64, 4), (32, 2), (256, 4)
 
 
 class Ready(NamedTuple):
@@ -60,7 +62,7 @@ class Seen(NamedTuple):
 
 
 def prepare(
-    conv1: Array, conv2: Array, bias2: Array, conv3: Array, bias3: Array, kinds: Any
+    conv1: Array, conv2: Array, bias2: Array, conv3: Array, bias3: Array, words: Array
 ) -> Ready:
     """Prepare the weights.
 
@@ -70,9 +72,10 @@ def prepare(
         bias2: (SECOND,).
         conv3: (4, THIRD, SECOND).
         bias3: (THIRD,).
-        kinds: (CODES, CHANNELS), the channels of each kind of cell.
+        words: int32 (CODES,), the channels of each kind of cell.
     """
-    table = (kinds @ conv1).reshape(4 * CODES, FIRST)
+    channels = (words[:, None] >> np.arange(CHANNELS)) & 1
+    table = (channels.astype(jnp.float32) @ conv1).reshape(4 * CODES, FIRST)
     return Ready(table, conv2.astype(KEPT), bias2, conv3.astype(KEPT), bias3)
 
 
@@ -88,7 +91,7 @@ def encode(w: Ready, cells: Array, keep: bool, interpret: bool) -> tuple[Array, 
     size = width_of_blocks(n, CONDENSE[0])
     results = [columns(new((THIRD, n), KEPT), size)]
     if keep:
-        results.append(columns(new((PLACES, SECOND, n), KEPT), size))
+        results.append(columns(new((PLACES, SECOND, n), BACK), size))
     operands = [*w[1:], columns(pooled, size)]
     x, *second = call(_condense, operands, results, (n // size,), interpret, CONDENSE[1])
     return x, Seen(pooled, most[0], second[0], x) if keep else None
@@ -133,13 +136,13 @@ def _condense(
             found += dot(conv2[k], seen[3 * (i + a) + j + b], KEPT)
         found = jnp.maximum(found, 0.0).astype(KEPT)
         if second:
-            second[0][place, :, :] = found
+            second[0][place, :, :] = found.astype(BACK)
         total += dot(conv3[place], found, KEPT)
     x[:, :] = jnp.maximum(total, 0.0).astype(KEPT)
 
 
 class Gradient(NamedTuple):
-    """Gradients of what `prepare` takes, without the kinds."""
+    """Gradients of what `prepare` takes, without the words."""
 
     conv1: Array
     conv2: Array
@@ -149,7 +152,7 @@ class Gradient(NamedTuple):
 
 
 def encode_back(
-    conv2: Array, conv3: Array, kinds: Array, seen: Seen, cells: Array, d_x: Array, interpret: bool
+    conv2: Array, conv3: Array, words: Array, seen: Seen, cells: Array, d_x: Array, interpret: bool
 ) -> Gradient:
     """Gradients of the weights, from that of x, (THIRD, n)."""
     n = cells.shape[1]
@@ -180,7 +183,7 @@ def encode_back(
     (d_conv1,) = call(
         _look_back,
         [
-            kinds.astype(BACK),
+            words,
             columns(cells, size),
             first_and_columns(seen.most, size),
             columns(d_corners, size),
@@ -226,30 +229,45 @@ def _condense_back(
         d_corners[k, :, :, :] = d.reshape(FIRST, PLACES, n)
 
 
-def _look_back(kinds: Any, cells: Any, most: Any, d_corners: Any, d_conv1: Any) -> None:
+def _look_back(words: Any, cells: Any, most: Any, d_corners: Any, d_conv1: Any) -> None:
     """Gradient of the first convolution's weights from one window. Its four values are side by
     side, as the places above."""
     from jax.experimental import pallas as pl
 
     window, n = pl.program_id(0), most.shape[-1]
-    d = jnp.zeros((FIRST, n), jnp.float32)
-    for k, (a, b) in _corners:  # the places that saw this window at this corner
-        row, column = window // 3 - a, window % 3 - b
-        there = (row >= 0) & (row < 2) & (column >= 0) & (column < 2)
-        place = jnp.where(there, 2 * row + column, 0)
-        d += jnp.where(there, d_corners[k, :, place, :].astype(jnp.float32), 0.0)
-    bits = most[0, :, :].astype(jnp.int32)
-    count = (bits & 1) + (bits >> 1 & 1) + (bits >> 2 & 1) + (bits >> 3)
-    d = d / jnp.maximum(count, 1).astype(jnp.float32)  # equal values share it, as in JAX
-    value = _iota((1, 4, 1), 1)
-    each = jnp.where((bits[:, None, :] >> value) & 1 != 0, d[:, None, :], 0.0)
-    each = each.astype(BACK).reshape(FIRST, 4 * n).T
     first = 14 * (window // 3) + 2 * (window % 3)  # the window's first cell, in rows of 7
-    for k, (a, b) in _corners:
-        cell = first + 7 * (value // 2 + a) + value % 2 + b
-        codes = cells[cell, _iota((1, 1, n), 2)].reshape(1, 4, n).astype(jnp.int32)
-        seen = kinds[codes, _iota((CHANNELS, 1, 1), 0)].reshape(CHANNELS, 4 * n)
-        d_conv1[0, 0, k, :, :] = dot(seen, each, BACK)
+    size = width_of_blocks(n, 32)
+    value = _iota((1, 4, 1), 1)
+
+    def some(done: Any, total: Any) -> Any:
+        at = pl.ds(done * size, size)
+        d = jnp.zeros((FIRST, size), jnp.float32)
+        for k, (a, b) in _corners:  # the places that saw this window at this corner
+            row, column = window // 3 - a, window % 3 - b
+            there = (row >= 0) & (row < 2) & (column >= 0) & (column < 2)
+            place = jnp.where(there, 2 * row + column, 0)
+            d += jnp.where(there, d_corners[k, :, place, at].astype(jnp.float32), 0.0)
+        bits = most[0, :, at].astype(jnp.int32)
+        count = (bits & 1) + (bits >> 1 & 1) + (bits >> 2 & 1) + (bits >> 3)
+        d = d / jnp.maximum(count, 1).astype(jnp.float32)  # equal values share it, as in JAX
+        each = jnp.where((bits[:, None, :] >> value) & 1 != 0, d[:, None, :], 0.0)
+        each = each.astype(BACK).reshape(FIRST, 4 * size).T
+        after = []
+        for k, (a, b) in _corners:
+            cell = first + 7 * (value // 2 + a) + value % 2 + b
+            codes = cells[cell, done * size + _iota((1, 1, size), 2)].astype(jnp.int32)
+            word = words[codes.reshape(1, 4 * size)]
+            seen = (word >> _iota((CHANNELS, 1), 0)) & 1
+            after.append(total[k] + dot(seen, each, BACK))
+        return tuple(after)
+
+    nothing = jnp.zeros((CHANNELS, FIRST), jnp.float32)
+    if n == size:
+        total = some(0, (nothing,) * 4)
+    else:
+        total = lax.fori_loop(0, n // size, some, (nothing,) * 4)
+    for k in range(len(CORNERS)):
+        d_conv1[0, 0, k, :, :] = total[k]
 
 
 def _iota(shape: tuple[int, ...], axis: int) -> Array:
