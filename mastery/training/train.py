@@ -267,6 +267,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
     started = saved = time.monotonic()
     first, ended, doubts = step, None, Doubts(job)
     with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
+        loop.prepare(new=arrays is None)
         carry = loop.begin() if arrays is None else loop.load(arrays)
         # the untrained agents; listed with the first chunk
         moments = {0: _agents(job, loop.save(carry))} if arrays is None and _plays(job) else {}
