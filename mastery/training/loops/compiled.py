@@ -223,10 +223,10 @@ class CompiledLoop:
             learned = learn.shapes(*learning())[1]
             return new_teacher.shapes(key, plan.program), learned, plan.program
 
+        compiler.start(learn, learning)  # first, since it takes longest
         if new:
             compiler.start(new_teacher, lambda: (key, plan.program))
             compiler.start(new_learner, lambda: (key,))
-        compiler.start(learn, learning)
         compiler.start(teach, teaching)
         if self.job.evaluate_chunks:
             compiler.start(self._evaluate, lambda: (new_learner.shapes(key), np.uint32(0)))
