@@ -5,8 +5,9 @@
 
 The same work for every compiled engine: a `lax.scan` of 128 steps in one call, random actions drawn
 at its start, every step's observation kept in the loop's carry, rewards and ends of episodes
-summed, resets as the engine does them, the state handed from call to call. The real `minigrid` is
-measured in one process, one environment at a time. An engine that is not installed is skipped.
+summed, resets as the engine does them, the state handed from call to call. The real `minigrid` and
+our `make` are measured in one process, one environment at a time; `make_vec` is a loop in Python.
+An engine that is not installed is skipped.
 """
 
 from __future__ import annotations
@@ -26,16 +27,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-STEPS = 128  # of each environment in one call
-REPEATS = 3  # calls timed at least
-REAL_TASKS = (  # small to large, all of the paper's three curricula
-    "MiniGrid-Unlock-v0",
-    "MiniGrid-BlockedUnlockPickup-v0",
-    "MiniGrid-KeyCorridorS3R3-v0",
-    "MiniGrid-KeyCorridorS6R3-v0",
-    "MiniGrid-ObstructedMaze-2Dlhb-v1",
-)
+from stepped_environments import REPEATS, STEPS, Speed, measure_alone, measure_vector, ours, real
 
 # All environments at once: state, actions -> state with the observation in it, rewards, ends.
 Step = Callable[[Any, jax.Array], tuple[Any, jax.Array, jax.Array]]
@@ -49,17 +41,6 @@ class Made(NamedTuple):
     actions: int  # how many there are
     before: Callable[[Any], Any] = lambda state: state  # once a call and timed: to refill, say
     reused: Callable[[Any], int] = lambda state: 0  # levels given out more than once
-
-
-class Speed(NamedTuple):
-    """Steps per second, and what came with them."""
-
-    median: float
-    best: float
-    repeats: int
-    first: float  # seconds to the end of the first call: reset, trace, compile and run
-    steps_per_episode: float  # to see that episodes end and resets are paid for
-    reused: int = 0
 
 
 def xminigrid(envs: int, occlusion: bool) -> Made:
@@ -138,16 +119,27 @@ def mastery(envs: int) -> Made:
 
 class Engine(NamedTuple):
     package: str
-    make: Callable[[int], Made] | None  # None: the real one, in Python
+    make: Callable[[int], Made] | Callable[[str], Any] | None  # None: make_vec
     note: str
+    alone: bool = False  # whether `make` makes one environment, by its task's name
 
 
 ENGINES = {
     "minigrid": Engine(
         "minigrid",
-        None,
+        real,
         "the real semantics; five tasks in turn, one process, one environment at a time, on the "
         "CPU; 7 actions; reset on the step that ends an episode",
+        alone=True,
+    ),
+    "mastery-make": Engine(
+        "mastery", ours, "the same tasks and steps in `mastery.minigrid.make`", alone=True
+    ),
+    "mastery-make-vec": Engine(
+        "mastery",
+        None,
+        "the same tasks mixed in `mastery.minigrid.make_vec`, a loop in Python; reset on the step "
+        "that ends an episode",
     ),
     "xminigrid": Engine(
         "xminigrid",
@@ -215,28 +207,12 @@ def measure(make: Callable[[int], Made], envs: int, seconds: float) -> Speed:
     return Speed(steps / np.median(times), steps / min(times), len(times), first, episode, reused)
 
 
-def measure_real(seconds: float) -> Speed:
-    import gymnasium
-    import minigrid  # noqa: F401
-
-    envs = [gymnasium.make(task, disable_env_checker=True).unwrapped for task in REAL_TASKS]
-    for i, env in enumerate(envs):
-        env.reset(seed=i)
-    random, times, total = np.random.default_rng(0), [], 0
-    begin = time.perf_counter()
-    while len(times) < REPEATS or time.perf_counter() - begin < seconds:
-        actions = random.integers(envs[0].action_space.n, size=(len(envs), STEPS)).tolist()
-        start = time.perf_counter()
-        for env, chosen in zip(envs, actions, strict=True):
-            for action in chosen:
-                _, _, terminated, truncated, _ = env.step(action)
-                if terminated or truncated:
-                    env.reset()
-                    total += 1
-        times.append(time.perf_counter() - start)
-    steps = STEPS * len(envs)
-    episode = steps * len(times) / total if total else float("inf")
-    return Speed(steps / np.median(times), steps / min(times), len(times), float("nan"), episode)
+def measure_any(engine: Engine, envs: int, seconds: float) -> Speed:
+    if engine.alone:
+        return measure_alone(engine.make, seconds)
+    if engine.make is None:
+        return measure_vector(envs, seconds)
+    return measure(engine.make, envs, seconds)
 
 
 def human(rate: float) -> str:
@@ -255,16 +231,16 @@ def reason(error: Exception) -> str:
 def rows(names: list[str], sizes: list[int], seconds: float):
     """Each engine's name, version, and speed (or what went wrong) at each number."""
     for name in names:
-        package, make, _ = ENGINES[name]
+        engine = ENGINES[name]
         speeds: dict[int, Speed | str] = {}
         try:
-            version = importlib.metadata.version(package)
+            version = importlib.metadata.version(engine.package)
         except importlib.metadata.PackageNotFoundError:
             version = ""  # not installed, or on PYTHONPATH only
         try:
-            for envs in sizes if make else (1,):
+            for envs in (1,) if engine.alone else sizes:
                 try:
-                    speeds[envs] = measure(make, envs, seconds) if make else measure_real(seconds)
+                    speeds[envs] = measure_any(engine, envs, seconds)
                 except ImportError:
                     raise
                 except Exception as error:  # out of memory, say: the other sizes may do
@@ -321,7 +297,7 @@ def main() -> None:
         for speed in speeds.values():
             good = isinstance(speed, Speed)
             cells.append(f"{human(speed.median)} ({human(speed.best)})" if good else "failed")
-        if ENGINES[name].make is None:
+        if ENGINES[name].alone:
             cells = [f"{cells[0]} for any number", *["″"] * (len(options.envs) - 1)]
         first = [s.first for s in speeds.values() if isinstance(s, Speed) and s.first == s.first]
         cells.append(f"{max(first):.1f} s" if first else "–")

@@ -18,6 +18,7 @@ The engine underneath is a set of pure functions over arrays, for use inside com
     play        play(): whole episodes, as pictures and GIFs
     exchange    from_package(), to_package(): states from and to the `minigrid` package
     vector      make_vec(): a Gymnasium vector environment
+    tables      the rules and the view as tables, for one environment
     environment make(): a single Gymnasium environment
 """
 

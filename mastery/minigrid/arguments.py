@@ -1,4 +1,4 @@
-"""Check the arguments of a vector environment: tasks, probabilities, arrays."""
+"""Check the arguments of environments: tasks, probabilities, arrays, choices."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, did_you_mean
 from mastery.minigrid.tasks import task_id
+
+OBSERVATIONS = ("dict", "image")
+RENDER_MODES = (None, "rgb_array")
 
 
 def resolve_tasks(tasks: str | Iterable[str] | Curriculum) -> tuple[tuple[str, ...], list[int]]:
@@ -80,3 +83,10 @@ def _find(name: str, tasks: tuple[str, ...], ids: list[int]) -> int:
         return ids.index(task_id(name))
     except ValueError:  # no such task, or not one of `tasks`
         raise MasteryError(f"there is no task {name!r} here{did_you_mean(name, tasks)}") from None
+
+
+def check_one(name: str, value: Any, known: Iterable[Any]) -> None:
+    known = tuple(known)
+    if value not in known:
+        hint = did_you_mean(str(value), [str(k) for k in known if k])
+        raise MasteryError(f"{name} is {value!r}{hint}")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from mastery.errors import MasteryError
 from mastery.minigrid.actions import DROP, FORWARD, LEFT, PICK_UP, RIGHT, TOGGLE
@@ -35,6 +36,18 @@ _LIMITS, _WHICH = np.unique(N_MAX, return_inverse=True)
 _OFFSET = np.concatenate([[0], np.cumsum(_LIMITS + 1)[:-1]])[_WHICH].astype(np.int32)
 _SHARE = np.concatenate([np.arange(limit + 1) / limit for limit in _LIMITS])
 _REWARD = np.stack([1 - _SHARE, 1 - 0.9 * _SHARE]).astype(np.float32)
+
+
+UNCHANGED = 255  # no cell
+
+
+class Effect(NamedTuple):
+    """What an action does with the cell ahead."""
+
+    left: Array  # uint8: the cell ahead, after the action
+    carrying: Array  # uint8: what the agent carries, after the action
+    touched: Array  # uint8: the goal is reached if it is this cell; UNCHANGED for none
+    walks: Array  # bool: whether the agent moves there
 
 
 class StepResult(NamedTuple):
@@ -77,36 +90,51 @@ def act(
     ahead = front(state.agent, state.direction)
     seen = read(state.grid, ahead[..., None])[..., 0]
 
-    turn = (action == RIGHT).astype(jnp.int32) - (action == LEFT).astype(jnp.int32)
-    direction = (state.direction + turn) & 3
-    agent = jnp.where((action == FORWARD) & is_walkable(seen), ahead, state.agent)
-
-    # picking up and dropping both swap the carried cell with the one ahead
-    free = state.carrying == EMPTY_CELL
-    swap = ((action == PICK_UP) & free & is_movable(seen)) | (
-        (action == DROP) & ~free & (seen == EMPTY_CELL)
-    )
-    carrying = jnp.where(swap, seen, state.carrying)
-    toggle = action == TOGGLE
-    after_toggle = toggled(seen, state.carrying, edition)
-    left = jnp.where(swap, state.carrying, jnp.where(toggle, after_toggle, seen))
-    if edition.uses_up_keys:
-        carrying = jnp.where(toggle & fits(seen, state.carrying), jnp.uint8(EMPTY_CELL), carrying)
-
-    # a target to pick up was ahead before the action; a target door is ahead after it
-    reached = (left != seen) & (jnp.where(toggle, left, seen) == state.target)
+    left, carrying, touched, walks = effect(action, seen, state.carrying, edition)
+    reached = touched == state.target
     steps = state.steps + 1
     n_max, value = _limit_and_reward(state.task, steps, reward)
+    agent = jnp.where(walks, ahead, state.agent)
     ahead, left = once((ahead, left))
     after = state._replace(
         grid=write(state.grid, ahead, left),
         agent=agent,
-        direction=direction,
+        direction=turned(state.direction, action),
         carrying=carrying,
         steps=steps,
     )
     won = jnp.where(reached, value, jnp.float32(0))
     return after, StepResult(won, reached, steps >= n_max, after.task, steps)
+
+
+def effect(action: Array, seen: Array, carried: Array, edition: Edition = TODAY) -> Effect:
+    """What an action does if the agent has this cell ahead and carries that."""
+    # picking up and dropping both swap the carried cell with the one ahead
+    free = carried == EMPTY_CELL
+    swap = ((action == PICK_UP) & free & is_movable(seen)) | (
+        (action == DROP) & ~free & (seen == EMPTY_CELL)
+    )
+    carrying = jnp.where(swap, seen, carried)
+    toggle = action == TOGGLE
+    after_toggle = toggled(seen, carried, edition)
+    left = jnp.where(swap, carried, jnp.where(toggle, after_toggle, seen))
+    if edition.uses_up_keys:
+        carrying = jnp.where(toggle & fits(seen, carried), jnp.uint8(EMPTY_CELL), carrying)
+    # a target to pick up was ahead before the action; a target door is ahead after it
+    touched = jnp.where(left != seen, jnp.where(toggle, left, seen), jnp.uint8(UNCHANGED))
+    return Effect(left, carrying, touched, (action == FORWARD) & is_walkable(seen))
+
+
+def turned(direction: Array, action: Array) -> Array:
+    """The agent's direction after an action."""
+    turn = (action == RIGHT).astype(jnp.int32) - (action == LEFT).astype(jnp.int32)
+    return (direction + turn) & 3
+
+
+def rewards(task: int, reward: int) -> NDArray[np.float32]:
+    """The reward of a success after each number of steps, from 0 to n_max."""
+    start = _OFFSET[task]
+    return _REWARD[reward, start : start + N_MAX[task] + 1]
 
 
 def _limit_and_reward(task: Array, steps: Array, reward: Array | int) -> tuple[Array, Array]:

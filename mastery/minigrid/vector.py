@@ -16,20 +16,26 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
-from mastery.errors import MasteryError, check_whole, did_you_mean
+from mastery.errors import MasteryError, check_whole
 from mastery.minigrid import engine
 from mastery.minigrid.actions import ACTIONS
-from mastery.minigrid.arguments import as_array, check_probabilities, resolve_tasks
+from mastery.minigrid.arguments import (
+    OBSERVATIONS,
+    RENDER_MODES,
+    as_array,
+    check_one,
+    check_probabilities,
+    resolve_tasks,
+)
 from mastery.minigrid.editions import Edition, find_edition
+from mastery.minigrid.environment import observed
 from mastery.minigrid.grid import Array
-from mastery.minigrid.missions import MISSIONS, mission_number
+from mastery.minigrid.missions import mission_number
 from mastery.minigrid.play import pictures
 from mastery.minigrid.rules import REWARDS, StepResult, act
 from mastery.minigrid.state import State
 from mastery.minigrid.tasks import TASKS
 from mastery.minigrid.vision import observe
-
-OBSERVATIONS = ("dict", "image")
 
 
 def make_vec(
@@ -115,9 +121,9 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> None:
         check_whole("num_envs", num_envs)
         check_whole("ahead", ahead)
-        _check_one("reward", reward, REWARDS)
-        _check_one("observation", observation, OBSERVATIONS)
-        _check_one("render_mode", render_mode, (None, "rgb_array"))
+        check_one("reward", reward, REWARDS)
+        check_one("observation", observation, OBSERVATIONS)
+        check_one("render_mode", render_mode, RENDER_MODES)
         mode = _autoreset_mode(autoreset_mode)
         self._edition = find_edition(edition)
         self.tasks, self._ids = resolve_tasks(tasks)
@@ -129,16 +135,7 @@ class MiniGridVectorEnv(VectorEnv[Any, Any, Any]):
             "render_fps": 10,
             "autoreset_mode": mode,
         }
-        image = spaces.Box(0, 10, (7, 7, 3), np.uint8)
-        self.single_observation_space = (
-            image
-            if observation == "image"
-            else spaces.Dict(
-                image=image,
-                direction=spaces.Discrete(4),
-                mission=spaces.Discrete(len(MISSIONS)),
-            )
-        )
+        self.single_observation_space = observed(observation)
         self.single_action_space = spaces.Discrete(len(ACTIONS))
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -382,13 +379,6 @@ def _act(
         truncated=outcome.truncated & ~fresh,
     )
     return after, outcome, observe(after, edition)
-
-
-def _check_one(name: str, value: Any, known: Iterable[Any]) -> None:
-    known = tuple(known)
-    if value not in known:
-        hint = did_you_mean(str(value), [str(k) for k in known if k])
-        raise MasteryError(f"{name} is {value!r}{hint}")
 
 
 def _autoreset_mode(value: AutoresetMode | str) -> AutoresetMode:

@@ -71,9 +71,14 @@ def view(state: State) -> Array:
     A position off the grid wraps around to some other cell. That does no harm: the outermost cells
     of a map are always wall, so the agent never sees beyond them.
     """
-    ahead, right = stride(state.direction)[..., None], stride(state.direction + 1)[..., None]
-    position = (state.agent[..., None] + ahead * (VIEW - 1 - _J) + right * (_I - 3)) & 255
-    return read(state.grid, position).reshape(*state.agent.shape, VIEW, VIEW)
+    cells = read(state.grid, positions(state.agent, state.direction))
+    return cells.reshape(*state.agent.shape, VIEW, VIEW)
+
+
+def positions(agent: Array, direction: Array) -> Array:
+    """The positions of the view's cells, flattened along a new last axis."""
+    ahead, right = stride(direction)[..., None], stride(direction + 1)[..., None]
+    return (agent[..., None] + ahead * (VIEW - 1 - _J) + right * (_I - 3)) & 255
 
 
 def visible(cells: Array, edition: Edition = TODAY) -> Array:
@@ -97,10 +102,7 @@ def _visible(cells: Array, edition: Edition) -> Array:
     light = jnp.full(cells.shape[:-2], 1 << 3, jnp.int32)  # on the agent's own cell
     near, far = jnp.zeros_like(light), jnp.zeros_like(light)  # rows 4 to 6, and 0 to 3
     for j in reversed(range(VIEW)):
-        run = _fill(light & clear[..., j], clear[..., j])
-        shine = (run | run << 1 | run >> 1) & 127
-        if j == 0 and edition.narrows:
-            shine = light
+        shine = light if j == 0 and edition.narrows else spread(light, clear[..., j])
         if j >= 4:
             near |= (light | shine) << (VIEW * (j - 4))
         else:
@@ -109,6 +111,13 @@ def _visible(cells: Array, edition: Edition) -> Array:
     near, far = once((near, far))
     rows = jnp.where(_J >= 4, near[..., None], far[..., None])
     return rows & (1 << (VIEW * (_J & 3) + _I)) != 0
+
+
+def spread(light: Array, clear: Array) -> Array:
+    """Where the light on a row of the view goes, in that row and on to the next. Both are 7-bit
+    numbers, with the transparent cells in `clear`."""
+    run = _fill(light & clear, clear)
+    return (run | run << 1 | run >> 1) & 127
 
 
 def _fill(seeds: Array, clear: Array) -> Array:

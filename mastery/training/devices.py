@@ -8,6 +8,7 @@ is exposed to JAX as one device; runs, or the parts of one run, are spread over 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -47,6 +48,10 @@ def prepare(devices: int) -> None:
             # code compiled for another processor must not be used
             folder = cache_folder() / f"jax-{jax.__version__}-{processor()}"
             jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
+            if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+                # many small functions take longer to compile than to read, too
+                jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)  # type: ignore[no-untyped-call]
+    gc.freeze()  # what is imported stays: looking through it again would slow tracing by a fifth
 
 
 def cache_folder() -> Path:

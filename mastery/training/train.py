@@ -267,7 +267,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
     started = saved = time.monotonic()
     first, ended, doubts = step, None, Doubts(job)
     with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
-        carry = loop.begin() if arrays is None else loop.load(arrays)
+        carry = _carry(loop, arrays)
         # the untrained agents; listed with the first chunk
         moments = {0: _agents(job, loop.save(carry))} if arrays is None and _plays(job) else {}
         del arrays
@@ -316,6 +316,12 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             if stop:
                 break
     return Trained(store.directory, step, ended, bool(interrupted))
+
+
+def _carry(loop: Loop, arrays: dict[str, NDArray[Any]] | None) -> Any:
+    """The carry to go on from: a new one, or that of a checkpoint."""
+    loop.prepare(new=arrays is None)
+    return loop.begin() if arrays is None else loop.load(arrays)
 
 
 def _plays(job: Job) -> bool:

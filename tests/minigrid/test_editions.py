@@ -427,7 +427,7 @@ def test_many_environments_show_the_numbers_of_2018():
 def test_one_environment_takes_the_key_and_shows_the_unlocked_door():
     env = make("UnlockPickup", edition="2018", reward="minigrid")
     observation, _ = env.reset(seed=0)
-    state = jax.tree.map(lambda x: np.asarray(x)[0], env._envs.state)
+    state = env.state
     where = int(state.agent), int(state.direction), int(state.target)
     actions = plan(unpack(state.grid), *where, edition=OLD)
     for action in actions:

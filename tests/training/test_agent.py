@@ -107,14 +107,15 @@ def test_an_agent_of_2018_acts_in_the_minigrid_of_2018(agent_of_2018):
     assert agent.job.settings.edition == "2018"
     env = agent.make("UnlockPickup")
     observation, _ = env.reset(seed=0)
-    state = jax.tree.map(lambda x: np.asarray(x)[0], env._envs.state)
+    state = env.state
     where = int(state.agent), int(state.direction), int(state.target)
     actions = plan(unpack(state.grid), *where, edition=old)
     network, look = jax.jit(agent.agent.__call__), jax.jit(seen_cells, static_argnums=1)
     memory, seen = np.zeros((128, 1), np.float32), set()
     for action in actions:
         seen |= {(int(t), int(s)) for t, _, s in observation["image"].reshape(-1, 3)}
-        memory, logits, _ = network(memory, np.zeros(1, bool), look(env._envs.state, old))
+        cells = np.asarray(look(env.state, old))[None]
+        memory, logits, _ = network(memory, np.zeros(1, bool), cells)
         assert agent.act(observation, greedy=True) == int(logits.argmax())
         assert np.allclose(agent._memory, memory, atol=1e-5)
         observation, reward, terminated, *_ = env.step(action)

@@ -28,7 +28,9 @@ from mastery.programs.side_by_side import Switch, build_switch
 from mastery.programs.step import teaching_step
 from mastery.random_numbers import uniform
 from mastery.rundir.metrics import Evaluation, Metrics
+from mastery.training.devices import cores
 from mastery.training.job import Job
+from mastery.training.loops.early import Early, EarlyCompiler
 from mastery.training.loops.loop import EVALUATION_SEED
 from mastery.training.loops.named_arrays import named, restore
 
@@ -174,7 +176,9 @@ class CompiledLoop:
             ),
         )
         self._plans = self._turns(jax.tree.map(_single, plan))
-        self._keys = self._turns(jnp.stack([jax.random.key(run.seed) for run in padded]))
+        new_keys = jax.jit(jax.vmap(jax.random.key), out_shardings=self._sharding)
+        seeds = np.array([run.seed for run in padded], np.uint32)
+        self._keys = list(map(new_keys, self._turns(seeds)))
 
         over = partial(jax.shard_map, mesh=mesh, out_specs=spread, check_vma=False)
 
@@ -188,12 +192,44 @@ class CompiledLoop:
         self._advance: Callable[[Carry, Plan], tuple[Carry, Any]]
         if self._in_turn:
             self.pieces = Pieces(*map(compiled, self.pieces, _DONATED))
-            self._begin = self.pieces.begin
-            self._advance = partial(_updates, self.pieces, job.chunk)
+            self._early = [Early(piece) for piece in self.pieces]
+            run = Pieces(*self._early)
+            self._begin = run.begin
+            self._advance = partial(_updates, run, job.chunk)
         else:
             self._begin = compiled(self.pieces.begin)
             self._advance = compiled(partial(_scan, self.pieces, job.chunk), (0,))
-        self._evaluate = jax.jit(over(student.evaluate, in_specs=(spread, same)))
+
+        def evaluate(learner: Any, update: Array) -> Evaluation:
+            key = jax.random.fold_in(jax.random.key(EVALUATION_SEED), update)
+            found: Evaluation = over(student.evaluate, in_specs=(spread, same))(learner, key)
+            return found
+
+        self._evaluate = Early(jax.jit(evaluate))
+        self._compiler: EarlyCompiler | None = None
+
+    def prepare(self, new: bool) -> None:
+        if not self._in_turn:
+            return
+        compiler = self._compiler = EarlyCompiler(threads=cores())
+        key, plan = self._keys[0], self._plans[0]
+        new_teacher, new_learner, learn, teach = self._early
+
+        def learning() -> Any:
+            teacher = new_teacher.shapes(key, plan.program)
+            return new_learner.shapes(key), teacher.probability, plan.hyper
+
+        def teaching() -> Any:
+            learned = learn.shapes(*learning())[1]
+            return new_teacher.shapes(key, plan.program), learned, plan.program
+
+        compiler.start(learn, learning)  # first, since it takes longest
+        if new:
+            compiler.start(new_teacher, lambda: (key, plan.program))
+            compiler.start(new_learner, lambda: (key,))
+        compiler.start(teach, teaching)
+        if self.job.evaluate_chunks:
+            compiler.start(self._evaluate, lambda: (new_learner.shapes(key), np.uint32(0)))
 
     def begin(self) -> list[Carry]:
         return list(map(self._begin, self._keys, self._plans))
@@ -205,8 +241,8 @@ class CompiledLoop:
         return list(after), jax.tree.map(lambda x: np.swapaxes(x, 0, 1), self._own(metrics))
 
     def evaluate(self, carry: list[Carry], update: int) -> Evaluation:
-        key = jax.random.fold_in(jax.random.key(EVALUATION_SEED), update)
-        found: Evaluation = self._own([self._evaluate(turn.learner, key) for turn in carry])
+        number = np.uint32(update)
+        found: Evaluation = self._own([self._evaluate(turn.learner, number) for turn in carry])
         return found
 
     def save(self, carry: list[Carry]) -> dict[str, NDArray[Any]]:
@@ -214,13 +250,15 @@ class CompiledLoop:
         return {name: self._own([turn[name] for turn in turns]) for name in turns[0]}
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> list[Carry]:
-        like = jax.eval_shape(self._begin, self._keys[0], self._plans[0])
+        begin = self.pieces.begin if self._in_turn else self._begin
+        like = jax.eval_shape(begin, self._keys[0], self._plans[0])
         one = jax.eval_shape(partial(jax.tree.map, lambda x: x[0]), like)
         padding = len(self._keys) * self._at_once - self._runs
         return self._turns(restore(arrays, one, self._runs, padding))
 
     def close(self) -> None:
-        pass
+        if self._compiler is not None:
+            self._compiler.close()
 
     def _turns(self, runs: Any) -> list[Any]:
         """Split the runs into turns and put each on its devices."""

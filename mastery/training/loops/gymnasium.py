@@ -109,6 +109,9 @@ class GymnasiumLoop:
         self._window = programs.slots
         self._slots = [Slot(self.tasks) for _ in range(job.settings.envs)]
 
+    def prepare(self, new: bool) -> None:
+        pass
+
     def begin(self) -> list[GymnasiumCarry]:
         return [self._begin(run) for run in range(len(self._runs))]
 

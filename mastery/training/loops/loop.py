@@ -17,6 +17,11 @@ class Loop(Protocol):
     `carry` holds everything that changes: the same carry gives the same result, bit for bit.
     """
 
+    def prepare(self, new: bool) -> None:
+        """Optionally called first, once: start compiling in other threads what training needs;
+        with `new` also what `begin` needs."""
+        ...
+
     def begin(self) -> Any:
         """The carry before the first update."""
         ...
