@@ -29,6 +29,7 @@ from mastery.rundir.database import (
     read_runs,
     read_solved,
 )
+from mastery.rundir.milestones import kept_runs
 from mastery.rundir.results import joined_end
 from mastery.rundir.side_by_side import scalars_side_by_side, side_by_side
 from mastery.rundir.split import read_split, split_parts
@@ -68,11 +69,7 @@ def split_entry(place: Place) -> Entry:
         "sessions": sorted((s for p in parts for s in p["sessions"]), key=lambda s: s["started"]),
         "clips": any(part["clips"] for part in parts),
         "moments": sorted({moment for part in parts for moment in part["moments"]}),
-        "clip_runs": [
-            first + run
-            for (first, _), part in zip(split.runs, parts, strict=True)
-            for run in part["clip_runs"]
-        ],
+        "clip_runs": kept_runs([label for label, *_ in runs]),
         "notes": [*parts[0]["notes"], *_lagging(split.runs, parts)],
     }
 

@@ -140,7 +140,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _undone(path: Path) -> sqlite3.Connection:
-    """Open a database whose writer was killed in a transaction: SQLite undoes it, if it may write."""
+    """Open a database whose writer was killed in a transaction; SQLite undoes it if it can."""
     db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None)
     try:
         db.execute("SELECT count(*) FROM sqlite_master")

@@ -209,12 +209,16 @@ def join(directory: Path, parts: Sequence[Results], whole: Split | None = None) 
     totals = [part.total for part in parts if part.total is not None]
     ends = [part.ended for part in parts]
     sessions = [session for part in parts for session in part.sessions]
-    job = whole.job if whole is not None else {
-        **first.job,
-        "programs": list(dict.fromkeys(text for p in parts for text in p.job["programs"])),
-        "seeds": max(sum(p.labels == other.labels for p in parts) for other in parts),
-        "total": max(totals, default=None),
-    }
+    job = (
+        whole.job
+        if whole is not None
+        else {
+            **first.job,
+            "programs": list(dict.fromkeys(text for p in parts for text in p.job["programs"])),
+            "seeds": max(sum(p.labels == other.labels for p in parts) for other in parts),
+            "total": max(totals, default=None),
+        }
+    )
     # a whole job has all its points, as if it had been trained in one process
     most = POINTS if whole is None else max(sum(len(part.frames) for part in parts), 1)
     known = [part.solved for part in parts if part.solved is not None]

@@ -46,8 +46,8 @@ from mastery.rundir.metrics import POLICIES, Evaluation, Metrics
 from mastery.rundir.milestones import KIND as AGENTS_KIND
 from mastery.rundir.milestones import agent_name, kept_chunks
 from mastery.rundir.results import load_results
-from mastery.rundir.split import is_split
 from mastery.rundir.soundness import check_rows, check_values, superseded, superseded_agents
+from mastery.rundir.split import is_split
 from mastery.rundir.writing import lock_directory, now, transaction, writing
 
 KIND = "mastery.runs"  # kind of the checkpoints; a change would make old ones unreadable

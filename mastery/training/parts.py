@@ -8,6 +8,7 @@ job ends when its own runs have learned.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -70,9 +71,7 @@ def split_job(job: Job, parts: int) -> list[Job]:
                 "apart; omit it, or train the job as one part with --parts 1"
             )
     bounds = [job.rows.start + i * runs // parts for i in range(parts + 1)]
-    return [
-        replace(job, only=(first, end)) for first, end in zip(bounds, bounds[1:], strict=False)
-    ]
+    return [replace(job, only=(first, end)) for first, end in itertools.pairwise(bounds)]
 
 
 def create_parts(job: Job, directory: Path, parts: int) -> list[Part]:

@@ -374,9 +374,7 @@ def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return episodes.sum(0), np.nansum(episodes * np.stack([mean for _, mean in recent]), 0)
 
 
-def progress_of(
-    job: Job, step: int, speed: float, metrics: Metrics, recent: Recent
-) -> Progress:
+def progress_of(job: Job, step: int, speed: float, metrics: Metrics, recent: Recent) -> Progress:
     """The progress after a chunk, from its metrics and the `totals` of the last ones."""
     groups: dict[str, list[int]] = {}
     for i, run in enumerate(job.runs):
