@@ -56,6 +56,11 @@ class Work(NamedTuple):
     job: Job
     parts: Sequence[Part]
 
+    @property
+    def unfinished(self) -> list[Part]:
+        """The parts that are still to be trained."""
+        return [part for part in self.parts if is_finished(part) is None]
+
 
 def train(
     job: Job,
@@ -156,18 +161,18 @@ def _one(cluster: Cluster, work: Work, options: TrainOptions) -> Trained:
         else:
             interrupted = interrupted or what.interrupted
     if failed:
-        raise MasteryError(told_failed(failed, work.directory))
+        where = shlex.quote(str(work.directory))
+        raise MasteryError(told_failed(failed, f"mastery train --resume {where} --cluster ADDRESS"))
     return outcome_of(work.directory, work.parts, together.update, interrupted)
 
 
-def told_failed(failed: Mapping[str, str], directory: Path) -> str:
-    """The error text of parts that failed: each reason once."""
+def told_failed(failed: Mapping[str, str], again: str) -> str:
+    """The error text of parts that failed: each reason once, and what resumes them."""
     reasons: dict[str, list[str]] = {}
     for name, reason in failed.items():
         reasons.setdefault(reason, []).append(name)
     each = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-    again = f"mastery train --resume {shlex.quote(str(directory))} --cluster ADDRESS"
-    return f"{each}. Other parts are saved; resume all with: {again}"
+    return f"{each}. What was trained is saved; resume with: {again}"
 
 
 def train_parts(
@@ -186,7 +191,7 @@ def train_parts(
         A part with its progress; with its outcome, once; or with why it failed.
     """
     ray = cluster.ray
-    parts = [(work, part) for work in works for part in work.parts if is_finished(part) is None]
+    parts = [(work, part) for work in works for part in work.unfinished]
     messages = _start_messages(ray)
     began = time.monotonic()
     with interrupts(lambda times: _interrupt(options, times)) as interrupted:

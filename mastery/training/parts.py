@@ -47,6 +47,11 @@ class Part(NamedTuple):
     job: Job  # with `only`
 
     @property
+    def whole(self) -> Path:
+        """The folder of the whole job."""
+        return self.directory.parent.parent
+
+    @property
     def name(self) -> str:
         """Its number, and its runs among those of the whole job."""
         first, last = self.job.rows.start, self.job.rows.stop - 1

@@ -1,28 +1,20 @@
-"""A job on a Ray cluster of three nodes on this machine; with nodes that die, and that are unfit."""
+"""A job on a Ray cluster of a few nodes on this machine; some die, and some are unfit."""
 
 import contextlib
 import json
 import os
 import re
-import shutil
 import signal
-import socket
-import sqlite3
-import subprocess
-import sys
-import threading
 import time
 import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pytest
 from small_cluster import SmallCluster, kill, mastery, trainer
 
-from mastery import Curriculum, MasteryError, checkpoint
+from mastery import MasteryError, checkpoint
 from mastery.rundir.parts import parts_of
 from mastery.rundir.results import list_jobs, load_results
-from mastery.training.job import Job
 
 TINY = (
     "--evaluate-every", "2k", "--episodes", "2", "--save-every", "0", "--set", "envs=4",
@@ -78,7 +70,7 @@ def assert_equal(whole, folder):
     a, b = load_results(whole), load_results(folder)
     for name in ("labels", "programs", "seeds", "changes", "ended", "curriculum", "unit", "total"):
         x, y = getattr(a, name), getattr(b, name)
-        assert x == y or name == "curriculum" and x.fingerprint == y.fingerprint
+        assert x == y or (name == "curriculum" and x.fingerprint == y.fingerprint)
     for name in (
         "steps", "frames", "probability", "mastery", "progress", "returns", "episodes", "played",
     ):  # fmt: skip
@@ -116,7 +108,9 @@ def test_a_node_that_is_not_fit_is_named(cluster, tmp_path):
         text = train(*SMALL, "--out", tmp_path / "job", "--cluster", cluster.address, rc=2)
     finally:
         kill(other)
-    assert f"has other versions, which may change digits: numpy 0.0.1 (here {np.__version__})" in text
+    assert (
+        f"has other versions, which may change digits: numpy 0.0.1 (here {np.__version__})" in text
+    )
     assert "install the same ones on all nodes" in text
     assert not (tmp_path / "job").exists()
     # here it is one folder, and in each process of Ray another
@@ -125,3 +119,75 @@ def test_a_node_that_is_not_fit_is_named(cluster, tmp_path):
     assert re.search(r"node \S+ .*does not see the folder", text), text
     assert "give a folder on storage that all nodes share" in text
     assert not (tmp_path / "job").exists()
+
+
+@pytest.mark.slow
+def test_a_node_that_dies_changes_nothing(tmp_path):
+    """Twelve runs in three parts. All processes of one node are killed in the middle; its part is
+    resumed on another. The page shows the job meanwhile; the end is equal to the bit."""
+    train(*TWELVE, "--out", tmp_path / "whole")
+    job = tmp_path / "watched" / "job"
+    with SmallCluster(4) as cluster, watched(tmp_path / "watched") as page:
+        process = mastery("train", *TWELVE, "--out", job, "--cluster", cluster.address,
+                          "--parts", "3")  # fmt: skip
+        wait_for(lambda: (job / "parts.json").exists(), process)
+        parts = parts_of(job)
+        wait_for(lambda: sum(points(part) > 3 for part in parts) >= 2, process)
+        (seen,) = page("index.json")["jobs"]
+        assert (seen["state"], len(seen["runs"])) == ("training", 12)
+        curves = page(f"curves/{seen['key']}")
+        assert curves["mastery"]["shape"][:2] == [12, 3]
+        victim = next(node for node in cluster.nodes if trainer(node) is not None)
+        began = [load_results(part).sessions for part in parts]
+        kill(victim)
+        text = done(process)
+    assert "Done: trained 61,440 frames per run." in text
+    told = re.search(r"part (\d) .*: its process on .* ended; resuming on", text)
+    assert told, text
+    sessions = load_results(parts[int(told[1])]).sessions
+    assert len(sessions) == len(began[int(told[1])]) + 1
+    assert 0 < sessions[-1].step < 240
+    print(f"part {told[1]} was resumed from update {sessions[-1].step}")
+    assert_equal(tmp_path / "whole", job)
+
+
+@contextlib.contextmanager
+def watched(folder):
+    """`mastery watch` on a folder: a function that gets JSON from it."""
+    folder.mkdir()
+    with mastery("watch", folder, "--port", "0") as process:
+        address = re.search(r"http://\S+", process.stdout.readline())[0]
+
+        def get(path):
+            with urllib.request.urlopen(address + path, timeout=60) as answer:
+                return json.loads(answer.read())
+
+        try:
+            yield get
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_all_parts_and_says_how_to_go_on(cluster, tmp_path):
+    train(*TWELVE, "--out", tmp_path / "whole")
+    job = tmp_path / "job"
+    process = mastery("train", *TWELVE, "--out", job, "--cluster", cluster.address, "--parts", "4")
+    wait_for(lambda: (job / "parts.json").exists(), process)
+    wait_for(lambda: any(points(part) > 2 for part in parts_of(job)), process)
+    process.send_signal(signal.SIGINT)
+    text = done(process, 130)
+    assert "stopping: parts finish their chunk and save" in text
+    told = re.search(r"mastery train --resume (\S+) --cluster (\S+)", text)
+    assert told, text
+    assert told[2] == cluster.address
+    assert load_results(job).ended is None
+    assert not load_results(job).training
+    for part in parts_of(job):  # nothing is lost
+        if n := points(part):
+            assert int(max((part / "checkpoints").glob("*.ckpt")).stem) == 10 * n
+    process = mastery("train", "--resume", job, "--cluster", cluster.address, "--minutes", "0.4")
+    assert "Resume with" in done(process)
+    text = train("--resume", job, "--cluster", cluster.address)
+    assert "Done: trained 61,440 frames per run." in text
+    assert_equal(tmp_path / "whole", job)
