@@ -13,8 +13,9 @@ import typer
 
 from mastery.cli.arguments import check_folder, console
 from mastery.cli.live import several_view
+from mastery.cli.places import ClusterOption, place_of
 from mastery.cli.train import job_progress
-from mastery.errors import needs
+from mastery.errors import MasteryError, needs
 
 if TYPE_CHECKING:
     from mastery.paper.experiments import PaperJob
@@ -69,6 +70,7 @@ def paper_command(
         bool,
         typer.Option("--redraw", help="Do not train; draw figures and page from existing curves."),
     ] = False,
+    cluster: ClusterOption = None,
 ) -> None:
     """Reproduce the paper: train its experiments, check its claims, draw its figures.
 
@@ -80,6 +82,7 @@ def paper_command(
     [dim]mastery paper key-corridor            one experiment[/dim]
     [dim]mastery paper --scale 0.05            scaled down, on a CPU[/dim]
     [dim]mastery paper --jobs 3                three jobs in parallel[/dim]
+    [dim]mastery paper --cluster auto          on a Ray cluster, all jobs at the same time[/dim]
     [dim]mastery paper --redraw                from the curves that ship with mastery[/dim]
     """
     with needs("mastery paper", "paper"):
@@ -96,8 +99,12 @@ def paper_command(
             elsewhere=elsewhere,
             command=shlex.join(["mastery", *sys.argv[1:]]),
         )
+        if cluster is not None and jobs is not None:
+            raise MasteryError("--jobs is for this machine; on a cluster Ray decides: omit --jobs")
         jobs = jobs or usual()
-        if min(jobs, len(parts)) == 1:
+        if cluster is not None:
+            ends = _on_cluster(parts, out, cluster, scale, options)
+        elif min(jobs, len(parts)) == 1:
             ends = _one_by_one(parts, out, scale, options)
         else:
             ends = _together(parts, out, jobs, scale, options)
@@ -155,6 +162,21 @@ def _together(
                 show(part.name, units[part.name], what)
 
         yield from together(parts, out, jobs, say, scale, options)
+
+
+def _on_cluster(
+    parts: list[PaperJob], out: Path, address: str, scale: float, options: TrainOptions
+) -> Ends:
+    place_of(address)  # refuses if Ray is not installed
+    from mastery.paper.cluster import on_cluster
+
+    units = {part.name: part.job(scale).settings.unit for part in parts}
+    with several_view(console) as show:
+
+        def say(part: PaperJob, what: Progress) -> None:
+            show(part.name, units[part.name], what)
+
+        yield from on_cluster(parts, out, address, say, scale, replace(options, note=_note))
 
 
 def _note(text: str) -> None:

@@ -27,6 +27,7 @@ from mastery.cli.arguments import (
     this_command,
 )
 from mastery.cli.live import progress_view
+from mastery.cli.places import ClusterOption, place_of
 from mastery.curriculum import Curriculum, shipped
 from mastery.errors import MasteryError, did_you_mean, needs
 from mastery.programs.own import read_program
@@ -158,6 +159,16 @@ def train_command(
     clips: Annotated[
         bool, typer.Option("--clips", help="With --report: include clips of the agents.")
     ] = False,
+    cluster: ClusterOption = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="With --cluster: the number of groups of runs, each of which is trained by itself "
+            "and resumed by itself if its machine dies.",
+            show_default="one for each GPU, else as many as the cores have room for",
+        ),
+    ] = None,
 ) -> None:
     """Train agents on a curriculum; a program chooses their tasks.
 
@@ -169,6 +180,7 @@ def train_command(
     [dim]mastery train addition-9 --program mr,gprop-linreg --seeds 4[/dim]
     [dim]mastery train reasoning --program auto,uniform --seeds 10[/dim]
     [dim]mastery train --resume runs/key-corridor-mr[/dim]
+    [dim]mastery train key-corridor --seeds 100 --out /shared/run --cluster auto[/dim]
     """
     if set_ and "list" in set_:
         _list_settings(preset, curriculum, environments)
@@ -176,6 +188,8 @@ def train_command(
     if out is not None:
         check_folder(out)
     check_place(report, new=out)
+    if parts is not None and cluster is None:
+        raise MasteryError("--parts is for training on a cluster; give --cluster ADDRESS as well")
     if clips and report is None:
         raise MasteryError("--clips are part of a report; give --report FILE as well")
     if clips:
@@ -184,9 +198,7 @@ def train_command(
         check_clips()
     with needs("mastery train", "train"):
         from mastery.rundir.store import check_new
-        from mastery.training.devices import prepare
-        from mastery.training.train import TrainOptions, job_to_resume, train
-        from mastery.training.train import resume as resume_job
+        from mastery.training.train import TrainOptions, job_to_resume
     options = TrainOptions(
         minutes=minutes,
         checkpoint_seconds=save_every,
@@ -200,10 +212,11 @@ def train_command(
         budget = _budget(job_to_resume(resume).settings.unit, budgets)
         more = None if budget is None else read_count(budget)
         job = job_to_resume(resume, more)
-        prepare(job.devices)
+        where = place_of(cluster, parts)
+        where.check_resume(resume, job)
         _say_directory(resume)
         with job_progress(job) as show:
-            outcome = resume_job(resume, replace(options, report=show), frames=more)
+            outcome = where.resume(resume, replace(options, report=show), more)
     else:
         if curriculum is None:
             raise MasteryError(
@@ -228,11 +241,12 @@ def train_command(
         directory = out or _new_directory(job)
         check_folder(directory)
         check_new(directory)
-        prepare(job.devices)
+        where = place_of(cluster, parts)
+        where.check(job)
         _say_directory(directory)
         with job_progress(job) as show:
-            outcome = train(job, directory, replace(options, report=show))
-    _say_end(outcome, job, report, clips)
+            outcome = where.train(job, directory, replace(options, report=show))
+    _say_end(outcome, job, report, clips, where.option)
 
 
 # defaults by unit: length of a run, evaluation interval, episodes or examples per task evaluated
@@ -293,7 +307,7 @@ def _budget(unit: str, given: dict[str, str | None]) -> str | None:
 
 def _check_resume(context: typer.Context) -> None:
     """Refuse options that --resume does not accept: a job resumes with its own settings."""
-    may = {"resume", *USUAL, "elsewhere", "minutes", "save_every", "report", "clips"}
+    may = {"resume", *USUAL, "elsewhere", "minutes", "save_every", "report", "clips", "cluster"}
     for parameter in context.command.params:
         name = str(parameter.name)
         given = context.get_parameter_source(name)
@@ -371,7 +385,9 @@ def _say_directory(directory: Path) -> None:
     typer.echo(f"Run directory:\n  {quoted(directory)}")
 
 
-def _say_end(outcome: Trained, job: Job, report: Path | None, clips: bool) -> None:
+def _say_end(
+    outcome: Trained, job: Job, report: Path | None, clips: bool, option: str = ""
+) -> None:
     from mastery.cli.summary import print_summary
 
     where, mastery = quoted(outcome.directory), this_command()
@@ -383,7 +399,7 @@ def _say_end(outcome: Trained, job: Job, report: Path | None, clips: bool) -> No
         typer.echo(
             f"Stopped after {frames:,} of {job.updates * job.frames_of_update:,} "
             f"{job.settings.unit} per run; progress is saved. Resume with\n"
-            f"  {mastery} train --resume {where}{written}"
+            f"  {mastery} train --resume {where}{option}{written}"
         )
     print_summary(console, outcome.directory)
     typer.echo()

@@ -96,14 +96,14 @@ def together(
 def _order(jobs: Mapping[str, Job]) -> list[str]:
     """The longest first, so that no long job runs alone at the end. But on a CPU, one job per
     learner goes first, so that no two processes compile the same code at once."""
-    longest = sorted(jobs, key=lambda name: _effort(jobs[name]), reverse=True)
+    longest = sorted(jobs, key=lambda name: effort(jobs[name]), reverse=True)
     if accelerated():
         return longest
     learners = [jobs[name].settings for name in longest]
     return sorted(longest, key=lambda name: jobs[name].settings in learners[: longest.index(name)])
 
 
-def _effort(job: Job) -> float:
+def effort(job: Job) -> float:
     """A rough estimate of how long a job takes, relative to others."""
     # an addition example takes less time than a frame: about a fifth scaled down on a CPU, about
     # a half at full size on an H200

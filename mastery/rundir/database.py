@@ -126,11 +126,25 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError:
         db.close()
+        if path.with_name("run.db-journal").exists():
+            return _undone(path)
         # SQLite needs to create files next to run.db. If it cannot, and there is no -wal file,
         # no process is writing: read run.db alone
         if path.with_name("run.db-wal").exists():
             raise
         db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _undone(path: Path) -> sqlite3.Connection:
+    """Open a database whose writer was killed in a transaction; SQLite undoes it if it can."""
+    db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master")
+        db.execute("PRAGMA query_only = ON")
     except BaseException:
         db.close()
         raise
@@ -275,10 +289,10 @@ _LAST_EVALUATION = (
 )
 
 
-def best_runs(db: sqlite3.Connection) -> list[int]:
-    """The runs by their mean return in the last evaluation, best first; empty if there was none."""
-    query = f"SELECT run {_LAST_EVALUATION} ORDER BY avg(return) DESC, run"
-    return [int(run) for (run,) in db.execute(query)]
+def best_runs(db: sqlite3.Connection) -> dict[int, float]:
+    """The mean return of each run in the last evaluation, best first; empty if there was none."""
+    query = f"SELECT run, avg(return) {_LAST_EVALUATION} ORDER BY avg(return) DESC, run"
+    return {int(run): float(mean) for run, mean in db.execute(query)}
 
 
 def final_returns(db: sqlite3.Connection, chunks: int) -> list[float]:

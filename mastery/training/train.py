@@ -20,8 +20,9 @@ from mastery.errors import CheckpointError, MasteryError, MasteryWarning, Progra
 from mastery.rundir.database import last_chunks, open_database
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
-from mastery.rundir.milestones import is_milestone, kept_runs
+from mastery.rundir.milestones import is_milestone
 from mastery.rundir.results import RECENT
+from mastery.rundir.split import is_split, split_parts
 from mastery.rundir.store import Agents, Store, check_new, totals
 from mastery.training.doubts import Doubts
 from mastery.training.job import Job, parse_job, read_job
@@ -149,6 +150,10 @@ def resume(
         MasteryWarning: If the source of a program of your own has changed. With `options.note`,
             that is noted instead.
     """
+    if is_split(Path(directory)):
+        from mastery.training.parts import resume_parts
+
+        return resume_parts(Path(directory), options, frames)
     with Store(directory) as store:
         job = parse_job(directory, store.description)
         changed = _with_frames(directory, job, store.step, frames)
@@ -186,9 +191,12 @@ def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]], note: Note |
 def job_to_resume(directory: str | Path, frames: int | None = None) -> Job:
     """The job of a run directory as `resume` would train it; raises what `resume` would raise."""
     job = read_job(directory)
-    with open_database(Path(directory)) as db:
-        last = last_chunks(db, 1)
-    return _with_frames(directory, job, last[0][0] if last else 0, frames)
+    done = 0
+    for part in split_parts(Path(directory)) if is_split(Path(directory)) else [Path(directory)]:
+        with open_database(part) as db:
+            last = last_chunks(db, 1)
+        done = max(done, last[0][0] if last else 0)
+    return _with_frames(directory, job, done, frames)
 
 
 def _with_frames(directory: str | Path, job: Job, done: int, frames: int | None) -> Job:
@@ -310,7 +318,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
                 saved = time.monotonic()
             if report is not None:
                 try:
-                    report(_progress(job, step, speed, metrics, recent))
+                    report(progress_of(job, step, speed, metrics, recent))
                 except OSError:
                     report = None  # the reader has gone; keep training
             if stop:
@@ -326,12 +334,12 @@ def _carry(loop: Loop, arrays: dict[str, NDArray[Any]] | None) -> Any:
 
 def _plays(job: Job) -> bool:
     """Whether `mastery play` can show the job's agents, so that some of them are kept."""
-    return job.environments in ("minigrid", "gymnasium")
+    return job.environments in ("minigrid", "gymnasium") and bool(job.kept)
 
 
 def _agents(job: Job, arrays: Mapping[str, NDArray[Any]]) -> Agents:
     """What plays, of the runs that are kept, from the arrays of all runs."""
-    runs = kept_runs([run.label for run in job.runs])
+    runs = job.kept
     return runs, {name: x[runs] for name, x in arrays.items() if name.startswith(AGENT)}
 
 
@@ -372,7 +380,8 @@ def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return episodes.sum(0), np.nansum(episodes * np.stack([mean for _, mean in recent]), 0)
 
 
-def _progress(job: Job, step: int, speed: float, metrics: Metrics, recent: Recent) -> Progress:
+def progress_of(job: Job, step: int, speed: float, metrics: Metrics, recent: Recent) -> Progress:
+    """The progress after a chunk, from its metrics and the `totals` of the last ones."""
     groups: dict[str, list[int]] = {}
     for i, run in enumerate(job.runs):
         groups.setdefault(run.label, []).append(i)

@@ -161,7 +161,11 @@ class CompiledLoop:
         groups = min(len(runs), len(devices) // student.parts)
         at_once = groups if self._in_turn else -(-len(runs) // groups) * groups
         # repeat the last run so that every device has the same number of runs
-        padded = runs + [runs[-1]] * (-len(runs) % at_once)
+        padding = -len(runs) % at_once
+        padded = runs + [runs[-1]] * padding
+        # a part of a job carries all its programs, so that it computes the same to the bit
+        rows = [*job.rows, *[job.rows[-1]] * padding]
+        every = build_switch([run.program for run in job.every_run], job.curriculum, compiled=True)
         shape = (groups, student.parts)
         used = np.array(devices[: groups * student.parts]).reshape(shape)
         mesh = Mesh(used, ("runs", student.axis))
@@ -170,7 +174,7 @@ class CompiledLoop:
 
         hypers = [job.learner.hyper.of(job.settings)._replace(**run.changes) for run in padded]
         plan = Plan(
-            build_switch([run.program for run in padded], job.curriculum, compiled=True),
+            jax.tree.map(lambda x: np.asarray(x)[rows], every),
             type(hypers[0])(
                 *(np.array(values, np.float32) for values in zip(*hypers, strict=True))
             ),

@@ -101,11 +101,9 @@ class GymnasiumLoop:
                 )
         self._runs = job.runs
         # every run has a state of every kind of program, so that all runs have the same arrays
-        texts = [run.program for run in self._runs]
+        texts = [run.program for run in job.every_run]
         programs = build_switch(texts, job.curriculum, compiled=False)
-        self._programs: list[Switch] = [
-            tree_map(lambda x, i=i: x[i], programs) for i in range(len(texts))
-        ]
+        self._programs: list[Switch] = [tree_map(lambda x, i=i: x[i], programs) for i in job.rows]
         self._window = programs.slots
         self._slots = [Slot(self.tasks) for _ in range(job.settings.envs)]
 
