@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,6 +47,12 @@ def paper_command(
             "this share of 4M examples."
         ),
     ] = 1.0,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Seeds per program.", show_default="30, 10 or 4, by experiment, × --scale"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")] = Path(
         "runs/paper"
     ),
@@ -91,6 +99,8 @@ def paper_command(
         from mastery.paper.processes import usual
         from mastery.training.train import TrainOptions
     parts = chosen(names or [])
+    if seeds is not None:  # `PaperJob.job` scales them
+        parts = [replace(part, seeds=round(seeds / scale)) for part in parts]
     check_folder(out)
     if not redraw:
         options = TrainOptions(
@@ -137,14 +147,36 @@ def paper_command(
 
 
 def _one_by_one(parts: list[PaperJob], out: Path, scale: float, options: TrainOptions) -> Ends:
-    from mastery.paper.run import cores_for, run
-    from mastery.training.devices import cores, prepare
+    from mastery.paper.run import check_same, cores_for, run, with_minutes_left
+    from mastery.paper.side_by_side import groups
+    from mastery.training.devices import accelerated, cores, prepare
 
     devices = cores()
     if len(parts) == 1:
         devices = cores_for(out / parts[0].name, parts[0].job(scale), devices)
     prepare(devices)
-    yield from run(parts, out, scale, replace(options, note=_note), job_progress)
+    for part in parts:
+        check_same(out / part.name, part.job(scale))
+    began = time.monotonic()
+    for group in groups(parts, scale) if accelerated() else [[part] for part in parts]:
+        now = with_minutes_left(options, began)
+        if now.minutes is not None and now.minutes <= 0:
+            return
+        if len(group) == 1:
+            ends: Ends = run(group, out, scale, replace(now, note=_note), job_progress)
+        else:
+            ends = _side_by_side(group, out, scale, now)
+        for part, outcome in ends:
+            yield part, outcome
+            if not isinstance(outcome, str) and outcome.interrupted:
+                return
+
+
+def _side_by_side(parts: list[PaperJob], out: Path, scale: float, options: TrainOptions) -> Ends:
+    from mastery.paper.side_by_side import side_by_side
+
+    with _several(parts, scale) as say:
+        yield from side_by_side(parts, out, say, scale, options)
 
 
 def _together(
@@ -152,6 +184,15 @@ def _together(
 ) -> Ends:
     from mastery.paper.processes import together
 
+    with _several(parts, scale) as say:
+        yield from together(parts, out, jobs, say, scale, options)
+
+
+@contextmanager
+def _several(
+    parts: list[PaperJob], scale: float
+) -> Iterator[Callable[[PaperJob, Progress | str], None]]:
+    """Yield a function that shows the progress of several jobs, and lines for the user."""
     units = {part.name: part.job(scale).settings.unit for part in parts}
     with several_view(console) as show:
 
@@ -161,7 +202,7 @@ def _together(
             else:
                 show(part.name, units[part.name], what)
 
-        yield from together(parts, out, jobs, say, scale, options)
+        yield say
 
 
 def _on_cluster(
@@ -170,12 +211,7 @@ def _on_cluster(
     place_of(address)  # refuses if Ray is not installed
     from mastery.paper.cluster import on_cluster
 
-    units = {part.name: part.job(scale).settings.unit for part in parts}
-    with several_view(console) as show:
-
-        def say(part: PaperJob, what: Progress) -> None:
-            show(part.name, units[part.name], what)
-
+    with _several(parts, scale) as say:
         yield from on_cluster(parts, out, address, say, scale, replace(options, note=_note))
 
 

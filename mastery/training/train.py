@@ -31,6 +31,7 @@ from mastery.training.loops.named_arrays import AGENT
 from mastery.training.signals import interrupts
 
 CHECKPOINT_SECONDS = 30.0
+STOPPING = "stopping after this chunk; again to stop at once"
 
 
 class Means(NamedTuple):
@@ -72,6 +73,8 @@ class TrainOptions:
         command: The command line to record with the session.
         report: Called with the `Progress` after every chunk.
         note: Called with each line that the user should see.
+        stop: Asked after every chunk; True stops training as Ctrl-C does.
+        loop: Makes the loop, from a job and `note`; by default that of the job's environments.
     """
 
     minutes: float | None = None
@@ -80,6 +83,8 @@ class TrainOptions:
     command: str = ""
     report: Report | None = None
     note: Note | None = None
+    stop: Callable[[], bool] | None = None
+    loop: Callable[[Job, Note | None], Loop] | None = None
 
 
 _DEFAULT = TrainOptions()
@@ -120,7 +125,7 @@ def train(job: Job, directory: str | Path, options: TrainOptions = _DEFAULT) -> 
         >>> mastery.resume("runs/first")
     """
     check_new(Path(directory))
-    loop = make_loop(job, options.note)  # raises before anything is written
+    loop = (options.loop or make_loop)(job, options.note)  # raises before anything is written
     with Store(directory, job) as store:
         return _train(store, job, loop, options)
 
@@ -161,16 +166,17 @@ def resume(
         if store.ended is not None and not extended:
             return Trained(store.directory, store.step, store.ended, False)
         _check_place(store, changed, options.elsewhere)
-        loop = _loop_again(changed, store.description.get("sources", {}), options.note)
+        loop = _loop_again(changed, store.description.get("sources", {}), options)
         if extended:
             store.change(changed)
         return _train(store, changed, loop, options)
 
 
-def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]], note: Note | None) -> Loop:
+def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]], options: TrainOptions) -> Loop:
     """The loop of a saved job; `sources` says where its own programs were, and their SHA-256."""
+    note = options.note
     try:
-        loop = make_loop(job, note)
+        loop = (options.loop or make_loop)(job, note)
     except ProgramError as error:
         places = ", ".join(source["file"] for source in sources.values())
         hint = f"; the job was started with {places}" if places else ""
@@ -296,7 +302,8 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             due = every and (step // job.chunk % every == 0 or ended is not None)
             evaluation = loop.evaluate(carry, step) if due else None
             out_of_time = minutes is not None and time.monotonic() - started >= 60 * minutes
-            stop = ended is not None or out_of_time or bool(interrupted)
+            asked = bool(interrupted) or (options.stop is not None and options.stop())
+            stop = ended is not None or out_of_time or asked
             keep = stop or time.monotonic() - saved >= options.checkpoint_seconds
             seconds = before + time.monotonic() - started
             try:
@@ -420,4 +427,4 @@ def _interrupt(note: Note | None, times: int) -> None:
     if times > 1:
         raise KeyboardInterrupt
     if note is not None:
-        note("stopping after this chunk; again to stop at once")
+        note(STOPPING)
