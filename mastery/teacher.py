@@ -254,8 +254,7 @@ class Teacher:
             factors = self._factors()
             columns = [np.array(f) for f in factors]
             explanation = Explanation(self.curriculum.names, *columns)  # type: ignore[arg-type]
-            memory = getattr(self._state, "attention", None)
-            return replace(explanation, found=found_order(memory, self.curriculum))
+            return replace(explanation, found=found_order(self._state, self.curriculum))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the teacher's full state; `load_state_dict` continues exactly from it."""
