@@ -193,8 +193,8 @@ class Teacher:
     def change(self, curriculum: Curriculum) -> None:
         """Continue with other tasks: add some, retire some, or give them another order.
 
-        Tasks are the same if their names are. What is known of tasks that stay is kept exactly;
-        new tasks start fresh. A recording ends, since its tasks cannot change.
+        Tasks are the same if their names are. The teacher keeps exactly what it knows of tasks
+        that stay; new tasks start fresh. A recording ends, since its tasks cannot change.
 
         Args:
             curriculum: The tasks from now on. Those that stay must keep their bounds.
