@@ -25,6 +25,7 @@ BOOST = {
     "notebooks.md": 0.3,
     "source": 0.2,
 }  # what a search should find first
+CODE = re.compile(r"(^(`{3,}).*?^\2$|`[^`]+`)|[^`]+|`", re.M | re.S)  # group 1, or else prose
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
 
@@ -56,7 +57,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     page.meta["search"] = {"boost": BOOST.get(page.file.src_uri.partition("/")[0], 1.0)}
     if not page.file.src_uri.startswith("source/"):
         markdown = led(markdown, here, here)
-    markdown = re.sub(r"^\|.*$", lambda line: whole_intervals(line[0]), markdown, flags=re.M)
+        markdown = CODE.sub(lambda part: part[1] or whole_numbers(part[0]), markdown)
     if "<!-- commands -->" in markdown:
         markdown = markdown.replace("<!-- commands -->", commands())
     return markdown
@@ -92,9 +93,11 @@ def led(text: str, origin: Path, here: Path) -> str:
     return LINK.sub(lead, text)
 
 
-def whole_intervals(row: str) -> str:
-    """A row of a table in which intervals, such as (0.1 … 0.3), are not broken over lines."""
-    return re.sub(r"\((\S+) … (\S+)\)", "(\\1\u00a0…\u00a0\\2)", row)
+def whole_numbers(text: str) -> str:
+    """A text in which 5 %, 3 of 10 and intervals such as (0.1 … 0.3) are not broken over lines."""
+    text = re.sub(r"(\d) %", "\\1\u00a0%", text)
+    text = re.sub(r"\b(\d+) of (\d+)\b", "\\1\u00a0of\u00a0\\2", text)
+    return re.sub(r"(\d\S*) … ([-−]?\d|>)", "\\1\u00a0…\u00a0\\2", text)
 
 
 def source_page(path: Path) -> str:

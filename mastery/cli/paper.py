@@ -17,7 +17,7 @@ from mastery.cli.arguments import check_folder, console
 from mastery.cli.live import several_view
 from mastery.cli.places import ClusterOption, place_of
 from mastery.cli.train import job_progress
-from mastery.errors import MasteryError, needs
+from mastery.errors import MasteryError, install, needs
 
 if TYPE_CHECKING:
     from mastery.paper.experiments import PaperJob
@@ -138,8 +138,8 @@ def paper_command(
         if error.name != "matplotlib":
             raise
         typer.echo(
-            f"The curves are in {kept}. Figures and page need Matplotlib: run pip install "
-            f"'mastery[paper]', then mastery paper --redraw --out {shlex.quote(str(out))}",
+            f"The curves are in {kept}. Figures and page need Matplotlib: run "
+            f"{install('paper')}, then mastery paper --redraw --out {shlex.quote(str(out))}",
             err=True,
         )
         raise typer.Exit(1 if redraw else 0) from None

@@ -109,7 +109,7 @@ def train(job: Job, directory: str | Path, options: TrainOptions = _DEFAULT) -> 
     Args:
         job: What to train.
         directory: The run directory, new or empty.
-        options: When to stop and to save, and whom to tell.
+        options: When to stop, when to save, and what to call with progress.
 
     Returns:
         Where the job was saved, how far it got and why it stopped.
@@ -139,7 +139,7 @@ def resume(
 
     Args:
         directory: The run directory.
-        options: When to stop and to save, and whom to tell.
+        options: When to stop, when to save, and what to call with progress.
         frames: A new number of frames per run, at least those already trained.
 
     Returns:
