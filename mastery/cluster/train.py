@@ -206,6 +206,7 @@ def train_parts(
             late = options.minutes is not None and time.monotonic() - began > 60 * options.minutes
             if (interrupted or late) and not stopping:
                 stopping = True
+                ray.get(messages.stop.remote())
                 for task in running:  # Ray gives those that run a Ctrl-C; others do not begin
                     ray.cancel(task)
             yield from hear.take(ray.get(messages.take.remote()))
@@ -310,7 +311,7 @@ def _outcome(ray: Any, task: Any, part: Part, interrupted: bool) -> Trained | st
         return f"it failed on its node: {reason[-1] if reason else type(error).__name__}"
     if "error" in found:
         return str(found["error"])
-    return Trained(part.directory, found["update"], is_finished(part), found["interrupted"])
+    return Trained(part.directory, found["update"], is_finished(part), interrupted)
 
 
 def _interrupt(options: TrainOptions, times: int) -> None:

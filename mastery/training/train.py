@@ -31,6 +31,7 @@ from mastery.training.loops.named_arrays import AGENT
 from mastery.training.signals import interrupts
 
 CHECKPOINT_SECONDS = 30.0
+STOPPING = "stopping after this chunk; again to stop at once"
 
 
 class Means(NamedTuple):
@@ -414,4 +415,4 @@ def _interrupt(note: Note | None, times: int) -> None:
     if times > 1:
         raise KeyboardInterrupt
     if note is not None:
-        note("stopping after this chunk; again to stop at once")
+        note(STOPPING)
