@@ -1,5 +1,6 @@
 """A job in parts, without a cluster: how it is split, and that it is one job to all who read it."""
 
+import contextlib
 import dataclasses
 import json
 import shutil
@@ -173,6 +174,24 @@ def test_parts_can_be_read_on_another_machine(folder):
         db.close()
     with Store(parts_of(folder)[0]):  # also once it was resumed
         assert not (parts_of(folder)[0] / "run.db-wal").exists()
+
+
+def test_a_transaction_that_was_killed_is_undone_for_readers(folder, tmp_path):
+    """Some of it is in run.db already; the journal has what was there before."""
+    part, copy = parts_of(folder)[0], tmp_path / "copy"
+    copy.mkdir()
+    with contextlib.closing(sqlite3.connect(part / "run.db", isolation_level=None)) as db:
+        db.execute("PRAGMA cache_size = 1")  # pages are written before the transaction ends
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE training SET mastery = -1")
+        db.execute("UPDATE job SET ended = NULL")
+        db.execute("CREATE TABLE more AS SELECT * FROM training, chunks")
+        for name in ("run.db", "run.db-journal"):
+            shutil.copy(part / name, copy / name)
+        db.execute("ROLLBACK")
+    a, b = load_results(part), load_results(copy)
+    np.testing.assert_array_equal(a.mastery, b.mastery)
+    assert a.ended == b.ended
 
 
 def test_a_folder_that_is_not_what_it_should_be(folder):
