@@ -39,8 +39,6 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
         return
     found = check_address(address)
-    # its warnings about a wrong address would come before our error
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     try:
         ray.init(address=found, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:

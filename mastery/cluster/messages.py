@@ -22,6 +22,7 @@ class Messages:
     def __init__(self) -> None:
         self._progress: dict[int, tuple[Any, ...]] = {}
         self._messages: list[Message] = []
+        self._stopping = False
 
     def tell(self, part: int, kind: str, text: str) -> None:
         """Keep a message."""
@@ -30,6 +31,14 @@ class Messages:
     def show(self, part: int, progress: tuple[Any, ...]) -> None:
         """Keep a part's progress in place of its last."""
         self._progress[part] = progress
+
+    def stop(self) -> None:
+        """The driver is about to stop all parts."""
+        self._stopping = True
+
+    def stopping(self) -> bool:
+        """Whether the driver has stopped all parts."""
+        return self._stopping
 
     def take(self) -> tuple[list[Message], dict[int, tuple[Any, ...]]]:
         """What has come since the last call."""

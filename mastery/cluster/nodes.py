@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mastery.cluster.place import Look, Probe, check_versions, comes_back, offer
-from mastery.errors import MasteryError
+from mastery.errors import MasteryError, install
 from mastery.rundir.machine import versions
 
 ANSWER_SECONDS = 60.0  # for a node to start a process and look
@@ -126,7 +126,7 @@ def _check(ray: Any, node: Node, answer: Any, probe: Probe) -> Look:
     if "missing" in found:
         raise MasteryError(
             f"{who} cannot import this version of mastery ({found['missing']}); install the same "
-            "one on all nodes: pip install 'mastery[ray,train]'"
+            f"one on all nodes: {install('ray,train')}"
         )
     look = Look(**found)
     check_versions(who, look.versions, versions())

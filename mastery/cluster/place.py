@@ -41,14 +41,14 @@ class Look(NamedTuple):
 
 
 @contextlib.contextmanager
-def offer(directory: Path) -> Iterator[Probe]:
-    """Make a probe in a job's folder, and remove it at the end, with the folder if it was new.
+def offer(directory: str | Path) -> Iterator[Probe]:
+    """Make a probe in a job's folder, and remove it at the end, with the folders that were new.
 
     Raises:
         CheckpointError: If the folder cannot be written.
     """
-    directory = directory.absolute()
-    new = not directory.exists()
+    directory = Path(directory).absolute()
+    new = [path for path in (directory, *directory.parents) if not path.exists()]
     token = secrets.token_hex(8)
     probe = Probe(directory / f".probe-{token}", token)
     try:
@@ -59,9 +59,9 @@ def offer(directory: Path) -> Iterator[Probe]:
                 yield probe
     finally:
         shutil.rmtree(probe.folder, ignore_errors=True)
-        if new:
-            with contextlib.suppress(OSError):
-                directory.rmdir()
+        with contextlib.suppress(OSError):
+            for path in new:
+                path.rmdir()
 
 
 def look(folder: str, token: str, node: str) -> dict[str, Any]:

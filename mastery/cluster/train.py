@@ -18,7 +18,7 @@ from mastery.rundir.split import is_split
 from mastery.rundir.store import check_new
 from mastery.training.job import Job
 from mastery.training.parts import (
-    Part,
+    JobPart,
     Together,
     cores_for,
     create_parts,
@@ -54,10 +54,10 @@ class Work(NamedTuple):
 
     directory: Path
     job: Job
-    parts: Sequence[Part]
+    parts: Sequence[JobPart]
 
     @property
-    def unfinished(self) -> list[Part]:
+    def unfinished(self) -> list[JobPart]:
         """The parts that are still to be trained."""
         return [part for part in self.parts if is_finished(part) is None]
 
@@ -177,7 +177,7 @@ def told_failed(failed: Mapping[str, str], again: str) -> str:
 
 def train_parts(
     cluster: Cluster, works: Sequence[Work], options: TrainOptions
-) -> Iterator[tuple[Part, Progress | Trained | str]]:
+) -> Iterator[tuple[JobPart, Progress | Trained | str]]:
     """Train the unfinished parts of some jobs, and yield their progress and what became of each.
 
     Ctrl-C, and the end of `options.minutes`, let each part finish its chunk and save.
@@ -206,6 +206,7 @@ def train_parts(
             late = options.minutes is not None and time.monotonic() - began > 60 * options.minutes
             if (interrupted or late) and not stopping:
                 stopping = True
+                ray.get(messages.stop.remote())
                 for task in running:  # Ray gives those that run a Ctrl-C; others do not begin
                     ray.cancel(task)
             yield from hear.take(ray.get(messages.take.remote()))
@@ -229,7 +230,7 @@ def _start_messages(ray: Any) -> Any:
 
 
 def _submit(
-    cluster: Cluster, messages: Any, number: int, work: Work, part: Part, options: TrainOptions
+    cluster: Cluster, messages: Any, number: int, work: Work, part: JobPart, options: TrainOptions
 ) -> Any:
     """Give a part to Ray, which runs it when there is room, and again if its node dies."""
     room = cluster.room
@@ -263,12 +264,12 @@ def _submit(
 class _Hear:
     """Turns the messages of parts into progress, and into notes for the user."""
 
-    def __init__(self, parts: Sequence[Part], options: TrainOptions) -> None:
+    def __init__(self, parts: Sequence[JobPart], options: TrainOptions) -> None:
         self._parts, self._note = parts, options.note
         self._begun: dict[int, str] = {}  # the node of each part
         self._quiet: float | None = time.monotonic()  # since when no part has begun
 
-    def take(self, taken: Any) -> Iterator[tuple[Part, Progress]]:
+    def take(self, taken: Any) -> Iterator[tuple[JobPart, Progress]]:
         told, shown = taken
         for number, kind, text in told:
             part = self._parts[number]
@@ -299,7 +300,7 @@ class _Hear:
             self._note(text)
 
 
-def _outcome(ray: Any, task: Any, part: Part, interrupted: bool) -> Trained | str:
+def _outcome(ray: Any, task: Any, part: JobPart, interrupted: bool) -> Trained | str:
     """What became of a part whose task is done."""
     try:
         found = ray.get(task)
@@ -310,7 +311,7 @@ def _outcome(ray: Any, task: Any, part: Part, interrupted: bool) -> Trained | st
         return f"it failed on its node: {reason[-1] if reason else type(error).__name__}"
     if "error" in found:
         return str(found["error"])
-    return Trained(part.directory, found["update"], is_finished(part), found["interrupted"])
+    return Trained(part.directory, found["update"], is_finished(part), interrupted)
 
 
 def _interrupt(options: TrainOptions, times: int) -> None:

@@ -59,7 +59,7 @@ def train_part(order: Order, messages: Any) -> dict[str, Any]:
         messages: Ray's handle to `Messages`.
 
     Returns:
-        `update` and `interrupted`; or `error`, why it cannot be trained.
+        `update`, how far it is; or `error`, why it cannot be trained.
     """
 
     def tell(kind: str, text: str) -> None:
@@ -98,12 +98,14 @@ def _wait_for_lock(order: Order, tell: Any) -> None:
 
 
 def _train(order: Order, tell: Any, messages: Any) -> dict[str, Any]:
+    import ray
+
     if order.gpus:
         # XLA chooses GPU kernels by measuring them, so a part that resumes on another node must
         # find what was compiled before
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(order.whole) / "compiled"))
     from mastery.training.devices import prepare
-    from mastery.training.train import Progress, TrainOptions, resume
+    from mastery.training.train import STOPPING, Progress, TrainOptions, resume
 
     shown = 0.0
 
@@ -115,7 +117,13 @@ def _train(order: Order, tell: Any, messages: Any) -> dict[str, Any]:
             plain = {**progress._asdict(), "programs": programs}
             messages.show.remote(order.part, tuple(plain.values()))
 
+    def note(text: str) -> None:
+        if text != STOPPING:  # the driver says so, once
+            tell("note", text)
+
     prepare(order.cores)
-    options = TrainOptions(**order.options, report=report, note=lambda text: tell("note", text))
+    options = TrainOptions(**order.options, report=report, note=note)
     outcome = resume(order.directory, options, frames=order.frames)
-    return {"update": outcome.update, "interrupted": outcome.interrupted}
+    if outcome.interrupted and not ray.get(messages.stopping.remote()):
+        os._exit(1)  # the node is being stopped: Ray runs the part again on another one
+    return {"update": outcome.update}

@@ -127,24 +127,15 @@ def _connect(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         db.close()
         if path.with_name("run.db-journal").exists():
-            return _undone(path)
+            # its writer was killed in a transaction: SQLite undoes it, if it may write here
+            db = sqlite3.connect(uri.replace("mode=ro", "mode=rw"), uri=True, isolation_level=None)
+            db.execute("PRAGMA query_only = ON")
+            return db
         # SQLite needs to create files next to run.db. If it cannot, and there is no -wal file,
         # no process is writing: read run.db alone
         if path.with_name("run.db-wal").exists():
             raise
         db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _undone(path: Path) -> sqlite3.Connection:
-    """Open a database whose writer was killed in a transaction; SQLite undoes it if it can."""
-    db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None)
-    try:
-        db.execute("SELECT count(*) FROM sqlite_master")
-        db.execute("PRAGMA query_only = ON")
     except BaseException:
         db.close()
         raise

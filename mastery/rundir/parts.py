@@ -39,7 +39,7 @@ def parts_of(folder: Path) -> list[Path]:
 
 def holds_job(path: Path) -> bool:
     """Whether a directory holds a job: a run.db, or parts of one."""
-    if _is_file(path / "run.db"):
+    if _is_file(path / "run.db") or is_split(path):
         return True
     try:
         return is_folder(path) and bool(parts_of(path))

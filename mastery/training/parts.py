@@ -40,7 +40,7 @@ from mastery.training.train import (
 _DEFAULT = TrainOptions()
 
 
-class Part(NamedTuple):
+class JobPart(NamedTuple):
     """A part of a job."""
 
     directory: Path
@@ -79,7 +79,7 @@ def split_job(job: Job, parts: int) -> list[Job]:
     return [replace(job, only=(first, end)) for first, end in itertools.pairwise(bounds)]
 
 
-def create_parts(job: Job, directory: Path, parts: int) -> list[Part]:
+def create_parts(job: Job, directory: Path, parts: int) -> list[JobPart]:
     """Make the folder of a job in parts, with nothing trained yet.
 
     Raises:
@@ -89,7 +89,7 @@ def create_parts(job: Job, directory: Path, parts: int) -> list[Part]:
     """
     jobs = split_job(job, parts)
     check_new(directory)
-    made = [Part(part_directory(directory, i), own) for i, own in enumerate(jobs)]
+    made = [JobPart(part_directory(directory, i), own) for i, own in enumerate(jobs)]
     for part in made:
         with Store(part.directory, part.job):
             pass
@@ -98,7 +98,7 @@ def create_parts(job: Job, directory: Path, parts: int) -> list[Part]:
     return made
 
 
-def parts_to_resume(directory: Path, frames: int | None = None) -> tuple[Job, list[Part]]:
+def parts_to_resume(directory: Path, frames: int | None = None) -> tuple[Job, list[JobPart]]:
     """The whole job of a folder and its parts, with a new number of frames if one is given.
 
     Raises:
@@ -110,12 +110,12 @@ def parts_to_resume(directory: Path, frames: int | None = None) -> tuple[Job, li
     if job.updates != read_job(directory).updates:
         write_split(directory, split._replace(job=job.to_dict()))
     return job, [
-        Part(part_directory(directory, i), replace(job, only=runs))
+        JobPart(part_directory(directory, i), replace(job, only=runs))
         for i, runs in enumerate(split.runs)
     ]
 
 
-def is_finished(part: Part) -> str | None:
+def is_finished(part: JobPart) -> str | None:
     """Why a part is finished; None if it is not, or its job was extended since."""
     with open_database(part.directory) as db:
         ended = read_description(part.directory, db)[2]
@@ -130,7 +130,7 @@ class Together:
         parts: Its parts; what they have trained before is read from their directories.
     """
 
-    def __init__(self, job: Job, parts: Sequence[Part]) -> None:
+    def __init__(self, job: Job, parts: Sequence[JobPart]) -> None:
         self._job, self._parts = job, list(parts)
         self._standing = [_standing(part) for part in parts]
         self._live: set[int] = set()  # parts that are being trained now
@@ -172,7 +172,7 @@ class Together:
         )
 
 
-def _standing(part: Part) -> Progress | None:
+def _standing(part: JobPart) -> Progress | None:
     """The progress of a part as its directory has it; None if nothing was trained."""
     job = part.job
     with open_database(part.directory) as db:
@@ -202,13 +202,15 @@ def _mean(found: Sequence[Means]) -> Means:
     return Means(mean("mastery"), mean("returns"), mean("share"), int(runs.sum()))
 
 
-def cores_for(parts: Sequence[Part]) -> int:
+def cores_for(parts: Sequence[JobPart]) -> int:
     """The most cores with which no run is shared by several: how many there are then does not
     matter for the digits."""
     return min(len(part.job.runs) for part in parts)
 
 
-def outcome_of(directory: Path, parts: Sequence[Part], update: int, interrupted: bool) -> Trained:
+def outcome_of(
+    directory: Path, parts: Sequence[JobPart], update: int, interrupted: bool
+) -> Trained:
     """What became of the whole job."""
     return Trained(directory, update, joined_end([is_finished(p) for p in parts]), interrupted)
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import signal
 import time
 import urllib.request
@@ -191,3 +192,55 @@ def test_ctrl_c_saves_all_parts_and_says_how_to_go_on(cluster, tmp_path):
     text = train("--resume", job, "--cluster", cluster.address)
     assert "Done: trained 61,440 frames per run." in text
     assert_equal(tmp_path / "whole", job)
+
+
+@pytest.mark.slow
+def test_a_node_that_is_stopped_hands_its_part_on(tmp_path):
+    """`ray stop` ends a process with SIGTERM. It saves, and the part is resumed elsewhere."""
+    job = tmp_path / "job"
+    with SmallCluster(3) as cluster:
+        process = mastery("train", *TWELVE, "--seeds", "1", "--out", job, "--cluster",
+                          cluster.address, "--parts", "2")  # fmt: skip
+        wait_for(lambda: any(map(trainer, cluster.nodes)), process)
+        (victim,) = [pid for pid in map(trainer, cluster.nodes) if pid is not None][:1]
+        wait_for(lambda: (job / "parts.json").exists(), process)
+        wait_for(lambda: all(points(part) > 1 for part in parts_of(job)), process)
+        os.kill(victim, signal.SIGTERM)
+        text = done(process)
+    assert "Done: trained 61,440 frames per run." in text
+    assert "resuming on" in text
+
+
+@pytest.mark.slow
+def test_full_storage_loses_nothing(cluster, tmp_path):
+    """Files of one part cannot grow any more, as on a full disk; the other part goes on."""
+    job = tmp_path / "job"
+    arguments = (*TWELVE, "--seeds", "1", "--out", job, "--cluster", cluster.address)
+    process = mastery("train", *arguments, "--parts", "2")
+    wait_for(lambda: any(map(trainer, cluster.nodes)), process)
+    full = next(pid for pid in map(trainer, cluster.nodes) if pid is not None)
+    wait_for(lambda: (job / "parts.json").exists(), process)
+    wait_for(lambda: all(points(part) > 1 for part in parts_of(job)), process)
+    resource.prlimit(full, resource.RLIMIT_FSIZE, (4096, 4096))
+    text = done(process, rc=2)
+    assert re.search(r"part \d \(runs? .*\): cannot write", text), text
+    told = re.search(r"resume with: mastery train --resume (\S+) --cluster", text)
+    assert told, text
+    assert told[1] == str(job)
+    assert f"--resume {job}/parts" not in text
+    assert sorted(load_results(part).ended is None for part in parts_of(job)) == [False, True]
+    text = train("--resume", job, "--cluster", cluster.address)
+    assert "Done: trained 61,440 frames per run." in text
+
+
+@pytest.mark.slow
+def test_the_paper_in_parts(cluster, tmp_path):
+    arguments = ("paper", "addition-64", "blocked-unlock-pickup", "--scale", "0.002", "--out",
+                 tmp_path, "--cluster", cluster.address)  # fmt: skip
+    text = done(mastery(*arguments), seconds=500)
+    assert "Page: " in text
+    names = {path.name for path in tmp_path.iterdir() if (path / "parts.json").exists()}
+    assert {"addition-64", "blocked-unlock-pickup-2018", "blocked-unlock-pickup-today"} <= names
+    assert all((tmp_path / "curves" / f"{name}.npz").exists() for name in names)
+    again = done(mastery(*arguments))  # nothing is left to train
+    assert "Page: " in again

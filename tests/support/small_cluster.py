@@ -19,9 +19,9 @@ class SmallCluster:
         nodes: The main process of each node but the head.
     """
 
-    def __init__(self, nodes):
+    def __init__(self, nodes, prefix=()):
         self._process = subprocess.Popen(
-            [sys.executable, SCRIPT],
+            [*prefix, sys.executable, SCRIPT],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self.head = self.add()
