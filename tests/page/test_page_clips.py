@@ -36,7 +36,8 @@ def job(tmp_path_factory):
     """Six chunks of 64 frames of two programs with three seeds."""
     path = tmp_path_factory.mktemp("clips") / "job"
     curriculum = Curriculum.load("blocked-unlock-pickup")
-    train(Job(curriculum, ("mr", "uniform"), 3, frames=384, settings=SMALL, chunk=1), path)
+    programs = ("mr", "uniform")
+    train(Job(curriculum, programs, 3, frames=384, settings=SMALL, chunk=1, evaluate_every=0), path)
     return path
 
 
