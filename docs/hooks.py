@@ -95,7 +95,7 @@ def led(text: str, origin: Path, here: Path) -> str:
 
 def whole_numbers(text: str) -> str:
     """A text in which 5 %, 3 of 10 and intervals such as (0.1 … 0.3) are not broken over lines."""
-    text = re.sub(r"(\d) %", "\\1\u00a0%", text)
+    text = re.sub(r"(\d) (%|(?:µs|ms|s|min|[kMG]B)\b)", "\\1\u00a0\\2", text)
     text = re.sub(r"\b(\d+) of (\d+)\b", "\\1\u00a0of\u00a0\\2", text)
     return re.sub(r"(\d\S*) … ([-−]?\d|>)", "\\1\u00a0…\u00a0\\2", text)
 
@@ -159,7 +159,9 @@ def described(parameter: Any) -> str | None:
         shown = f"`{(parameter.metavar or parameter.name).upper()}`"
     text = marked(getattr(parameter, "help", "") or "")
     plain = type(parameter.default) in (int, float, str) and parameter.default != ""
-    default = f"`{parameter.default}`" if plain else ""
+    default = f'<code class="whole">{parameter.default}</code>' if plain else ""
+    if isinstance(words := getattr(parameter, "show_default", None), str):
+        default = words  # such as: a new folder in runs/
     text = re.sub(r"(`[^`]*`)|\|", lambda m: m[1] or "\\|", text)  # inside code a bar is a bar
     return f"| {shown} | {text} | {default} |"
 

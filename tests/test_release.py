@@ -145,6 +145,29 @@ def test_no_text_would_install_a_project_of_another_name():
     assert set(names) == {PROJECT["name"]}
 
 
+def test_the_address_is_written_everywhere_or_nowhere():
+    address = PROJECT["urls"].get("Repository")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation.get("repository-code") == address
+    places = [".github/ISSUE_TEMPLATE/config.yml", "CODE_OF_CONDUCT.md", "README.md"]
+    for path in places if address else []:
+        assert address in (ROOT / path).read_text(), f"{path} lacks {address}"
+
+
+def test_pypi_gets_a_readme_without_relative_links(tmp_path):
+    text = (ROOT / "README.md").read_text()
+    (tmp_path / "README.md").write_text(text)
+    command = [ROOT / ".github" / "absolute_links.py", "https://example.org/x", "v1"]
+    subprocess.run([sys.executable, *command], cwd=tmp_path, check=True)
+    made = (tmp_path / "README.md").read_text()
+    before, after = (re.findall(r"\]\(([^)\s]+)\)", page) for page in (text, made))
+    assert len(before) == len(after) > 30
+    for link, new in zip(before, after, strict=True):
+        kind = "raw" if link.endswith((".png", ".svg")) else "blob"
+        relative = not re.match(r"https:|#", link)
+        assert new == (f"https://example.org/x/{kind}/v1/{link}" if relative else link)
+
+
 def test_workflows_test_every_python_and_publish_without_a_token():
     flows = {path.stem: yaml.safe_load(path.read_text()) for path in WORKFLOWS}
     assert flows["tests"]["jobs"]["test"]["strategy"]["matrix"]["python"] == PYTHONS

@@ -39,9 +39,11 @@ def built(tmp_path_factory):
 
 def run(*command, cwd=None, refused=None):
     """The output of a command; `refused` is a part of the message with which it must fail."""
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, cwd=cwd, timeout=1800
-    )
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(  # without PYTHONPATH, so that no other copy stands before the wheel
+        [str(part) for part in command],
+        capture_output=True, text=True, cwd=cwd, timeout=1800, env=bare,
+    )  # fmt: skip
     if refused is None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -91,3 +91,11 @@ def test_the_search_finds_the_right_page_first(site):
         chromium.close()
     assert found == QUESTIONS
     assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in asked)
+
+
+def test_examples_in_docstrings_are_code(site):
+    for page in sorted((site / "reference").glob("*.html")):
+        assert "<blockquote>" not in page.read_text(), page  # what Markdown makes of >>>
+    assert "Curriculum.load(" in re.sub(
+        r"<[^>]+>", "", (site / "reference" / "teacher.html").read_text()
+    )
