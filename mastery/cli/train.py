@@ -59,7 +59,8 @@ def train_command(
     ] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The first run's seed.")] = 0,
     frames: Annotated[
-        str | None, typer.Option(help="Frames per run, e.g. 2M or 500k.", show_default="2M")
+        str | None,
+        typer.Option(help="Frames per run, e.g. 2M or 500k.", show_default="2M (fast: 20M)"),
     ] = None,
     examples: Annotated[
         str | None,
@@ -73,13 +74,15 @@ def train_command(
         typer.Option(help="In reasoning: completions per run, e.g. 200k.", show_default="200k"),
     ] = None,
     preset: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="The agent's settings: [bold]default[/bold]; [bold]paper[/bold], the agent and "
-            "MiniGrid of the paper's runs; [bold]paper-2019[/bold], the authors' later agent. In "
-            "reasoning [bold]small[/bold], a model for a CPU."
+            help="The agent's settings: [bold]default[/bold]; [bold]fast[/bold], the same agent "
+            "with 512 environments, for a GPU; [bold]paper[/bold], the agent and MiniGrid of the "
+            "paper's runs; [bold]paper-2019[/bold], the authors' later agent. In reasoning "
+            "[bold]small[/bold], a model for a CPU.",
+            show_default="fast for up to 16 runs in the built-in MiniGrid on a GPU, else default",
         ),
-    ] = "default",
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -128,12 +131,19 @@ def train_command(
         typer.Option(min=0, help="Stop after this many minutes; --resume continues the job."),
     ] = None,
     save_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 30.0,
-    chunk: Annotated[int, typer.Option(min=1, help="Updates per point of the curves.")] = 10,
+    chunk: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Updates per point of the curves.",
+            show_default="10, or as many as have 131,072 frames if that is fewer",
+        ),
+    ] = None,
     evaluate_every: Annotated[
         str | None,
         typer.Option(
             help="Frames, examples or completions between evaluations; 0 for none.",
-            show_default="250k frames, 100k examples or 20k completions",
+            show_default="250k frames (fast: 2M), 100k examples or 20k completions",
         ),
     ] = None,
     episodes: Annotated[
@@ -183,7 +193,7 @@ def train_command(
     [dim]mastery train key-corridor --seeds 100 --out /shared/run --cluster auto[/dim]
     """
     if set_ and "list" in set_:
-        _list_settings(preset, curriculum, environments)
+        _list_settings(preset or "default", curriculum, environments)
         return
     if out is not None:
         check_folder(out)
@@ -234,7 +244,7 @@ def train_command(
             episodes=episodes,
             stop_mastered=stop_when_mastered,
             stop_return=stop_when_return,
-            preset=preset,
+            preset=preset or ("default" if cluster is not None else None),
             changes=split_settings(set_ or []),
             variants=variant or [],
         )
@@ -255,15 +265,19 @@ USUAL = {
     "examples": ("20M", "100k", 1000),
     "completions": ("200k", "20k", 64),
 }
+USUAL_FAST = ("20M", "2M", 32)  # with the preset fast
+CHUNK = 10  # updates
+CHUNK_FRAMES = 131_072  # the most, unless an update has more
 
 
 def _job(
     curriculum: Curriculum,
     environments: str,
-    preset: str,
+    preset: str | None,
     changes: dict[str, list[str]],
     variants: list[str],
     budgets: dict[str, str | None],
+    chunk: int | None,
     evaluate_every: str | None,
     episodes: int | None,
     **rest: Any,
@@ -281,20 +295,35 @@ def _job(
             grid[name] = values
     each = [split_settings(filter(None, variant.split(","))) for variant in variants] or [{}]
     unit = learner.settings.unit
-    long, often, many = USUAL[unit]
-    return Job(
+    job = Job(
         curriculum,
         environments=environments,
-        settings=replace(find_preset(learner, preset), **chosen),
         grid=grid,
         variants=tuple(
             {name: read_setting(learner, name, texts[0]) for name, texts in v.items()} for v in each
         ),
-        frames=read_count(_budget(unit, budgets) or long),
-        evaluate_every=read_count(evaluate_every or often),
-        episodes=episodes or many,
         **rest,
     )
+    preset = preset or usual_preset(job)
+    settings = replace(find_preset(learner, preset), **chosen)
+    long, often, many = USUAL_FAST if preset == "fast" else USUAL[unit]
+    return replace(
+        job,
+        settings=settings,
+        frames=read_count(_budget(unit, budgets) or long),
+        chunk=chunk or max(1, min(CHUNK, round(CHUNK_FRAMES / settings.per_update))),
+        evaluate_every=read_count(evaluate_every or often),
+        episodes=episodes or many,
+    )
+
+
+def usual_preset(job: Job) -> str:
+    """The preset for a job on this machine, if the user gives none."""
+    from mastery.learners.ppo import FAST_RUNS
+    from mastery.training.devices import accelerated
+
+    few = len(job.runs) <= FAST_RUNS
+    return "fast" if few and job.environments == "minigrid" and accelerated() else "default"
 
 
 def _budget(unit: str, given: dict[str, str | None]) -> str | None:

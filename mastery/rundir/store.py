@@ -103,7 +103,10 @@ class Store:
                 if job is None:
                     self._check()
                 self._db = sqlite3.connect(
-                    self.directory / "run.db", isolation_level=None, timeout=30
+                    self.directory / "run.db",
+                    isolation_level=None,
+                    timeout=30,
+                    check_same_thread=False,  # `record` may be called from another thread
                 )
                 if job is None:
                     about = read_description(self.directory, self._db)[0]

@@ -24,6 +24,7 @@ from mastery.rundir.milestones import is_milestone
 from mastery.rundir.results import RECENT
 from mastery.rundir.split import is_split, split_parts
 from mastery.rundir.store import Agents, Store, check_new, totals
+from mastery.training.behind import Behind
 from mastery.training.doubts import Doubts
 from mastery.training.job import Job, parse_job, read_job
 from mastery.training.loops.loop import Loop
@@ -280,10 +281,16 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
     before = store.seconds
     started = saved = time.monotonic()
     first, ended, doubts = step, None, Doubts(job)
-    with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
+    with (
+        contextlib.closing(loop),
+        Behind() as behind,
+        interrupts(partial(_interrupt, note)) as interrupted,
+    ):
         carry = _carry(loop, arrays)
         # the untrained agents; listed with the first chunk
-        moments = {0: _agents(job, loop.save(carry))} if arrays is None and _plays(job) else {}
+        moments = (
+            {0: _agents(job, loop.save(carry, AGENT))} if arrays is None and _plays(job) else {}
+        )
         del arrays
         if step >= job.updates:  # the job was shortened to what is trained already
             ended = _all_trained(job, step)
@@ -309,13 +316,13 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             try:
                 if step == first + job.chunk:
                     store.begin_session(options.command, first)
-                milestone = _plays(job) and is_milestone(step // job.chunk)
-                arrays = loop.save(carry) if keep or milestone else None
-                if arrays is not None and milestone:
-                    moments[step] = _agents(job, arrays)
-                whole = arrays if keep else None
-                store.record(step, seconds, metrics, evaluation, whole, ended, moments)
+                if _plays(job) and is_milestone(step // job.chunk):
+                    moments[step] = _agents(job, loop.save(carry, AGENT))
+                arrays = loop.save(carry) if keep else None
+                behind(store.record, step, seconds, metrics, evaluation, arrays, ended, moments)
                 moments = {}
+                if stop:
+                    behind.wait()
             except CheckpointError as error:
                 where = shlex.quote(str(store.directory))
                 raise CheckpointError(
@@ -345,9 +352,9 @@ def _plays(job: Job) -> bool:
 
 
 def _agents(job: Job, arrays: Mapping[str, NDArray[Any]]) -> Agents:
-    """What plays, of the runs that are kept, from the arrays of all runs."""
+    """What plays, of the runs that are kept, from the agents of all runs."""
     runs = job.kept
-    return runs, {name: x[runs] for name, x in arrays.items() if name.startswith(AGENT)}
+    return runs, {name: x[runs] for name, x in arrays.items()}
 
 
 def _check_probabilities(job: Job, step: int, metrics: Metrics) -> None:

@@ -281,8 +281,9 @@ class CompiledLoop:
         found: Evaluation = self._own([self._evaluate(turn.learner, number) for turn in carry])
         return found
 
-    def save(self, carry: list[Carry]) -> dict[str, NDArray[Any]]:
-        turns = [dict(named(turn)) for turn in carry]
+    def save(self, carry: list[Carry], only: str = "") -> dict[str, NDArray[Any]]:
+        # all copies from the device begin before the first is waited for
+        turns = jax.device_get([dict(named(turn, only)) for turn in carry])
         return {name: self._own([turn[name] for turn in turns]) for name in turns[0]}
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> list[Carry]:

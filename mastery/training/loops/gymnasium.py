@@ -158,9 +158,9 @@ class GymnasiumLoop:
         ]
         return Evaluation(*(_small(np.stack(x)) for x in zip(*each, strict=True)))
 
-    def save(self, carry: list[GymnasiumCarry]) -> dict[str, NDArray[Any]]:
+    def save(self, carry: list[GymnasiumCarry], only: str = "") -> dict[str, NDArray[Any]]:
         together = jax.tree.map(lambda *x: np.stack([np.asarray(y) for y in x]), *carry)
-        return dict(named(together))
+        return dict(named(together, only))
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> list[GymnasiumCarry]:
         like = self._begin(0)  # all runs have arrays of the same names and shapes

@@ -117,8 +117,8 @@ class View:
     def evaluate(self, carry: Any, update: int) -> Evaluation:
         return self._loop.evaluate(carry, update)
 
-    def save(self, carry: Any) -> dict[str, NDArray[Any]]:
-        return self._loop.save(carry)
+    def save(self, carry: Any, only: str = "") -> dict[str, NDArray[Any]]:
+        return self._loop.save(carry, only)
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> Any:
         return self._loop.load(arrays)
