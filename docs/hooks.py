@@ -21,6 +21,8 @@ DOCS = ROOT / "docs"
 LANGUAGES = {".py": "python", ".toml": "toml", ".js": "javascript", ".sh": "sh"}
 BOOST = {
     "guides": 2.0,
+    "which.md": 1.6,
+    "prompts.md": 2.0,
     "reference": 1.2,
     "notebooks.md": 0.3,
     "source": 0.2,

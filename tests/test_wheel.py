@@ -39,8 +39,10 @@ def built(tmp_path_factory):
 
 def run(*command, cwd=None, refused=None):
     """The output of a command; `refused` is a part of the message with which it must fail."""
+    # the wheel's own copy, and a Ray cluster of its own, whatever else there is on the machine
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(  # without PYTHONPATH, so that no other copy stands before the wheel
+    bare["RAY_ADDRESS"] = "local"
+    done = subprocess.run(
         [str(part) for part in command],
         capture_output=True, text=True, cwd=cwd, timeout=1800, env=bare,
     )  # fmt: skip

@@ -95,7 +95,7 @@ def test_the_script_of_an_adapter_runs_as_it_is_pasted(library, tmp_path):
     pytest.importorskip("ray")
     (script,) = [b.text for b in blocks(ROOT / "docs" / "adapters" / f"{library}.md") if b.not_run]
     (tmp_path / "script.py").write_text(script)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": "local"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "script.py"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,

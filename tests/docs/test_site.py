@@ -17,6 +17,7 @@ QUESTIONS = {
     "unordered prompts": "prompts.html",
     "cite": "cite.html",
     "wrong order": "which.html",
+    "set aside": "auto.html",
     "own program": "guides/own-program.html",
     "TRL": "adapters/trl.html",
     "no order": "auto.html",
