@@ -10,6 +10,7 @@ channel.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -40,6 +41,7 @@ CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]  # of a 2 × 2 kernel, in the order o
 _corners = list(enumerate(CORNERS))
 # columns, at most, and warps of a block of threads
 LOOK, CONDENSE, CONDENSE_BACK, LOOK_BACK = (128, 4), (64, 4), (32, 2), (256, 4)
+LOOK_BACK_STEP = 128  # columns at a time
 
 
 class Ready(NamedTuple):
@@ -230,14 +232,12 @@ def _condense_back(
 
 
 def _look_back(words: Any, cells: Any, most: Any, d_corners: Any, d_conv1: Any) -> None:
-    """Gradient of the first convolution's weights from one window. Its four values are side by
-    side, as the places above."""
+    """Gradient of the first convolution's weights from one window."""
     from jax.experimental import pallas as pl
 
     window, n = pl.program_id(0), most.shape[-1]
     first = 14 * (window // 3) + 2 * (window % 3)  # the window's first cell, in rows of 7
-    size = width_of_blocks(n, 32)
-    value = _iota((1, 4, 1), 1)
+    size = width_of_blocks(n, LOOK_BACK_STEP)
 
     def some(done: Any, total: Any) -> Any:
         at = pl.ds(done * size, size)
@@ -250,22 +250,20 @@ def _look_back(words: Any, cells: Any, most: Any, d_corners: Any, d_conv1: Any) 
         bits = most[0, :, at].astype(jnp.int32)
         count = (bits & 1) + (bits >> 1 & 1) + (bits >> 2 & 1) + (bits >> 3)
         d = d / jnp.maximum(count, 1).astype(jnp.float32)  # equal values share it, as in JAX
-        each = jnp.where((bits[:, None, :] >> value) & 1 != 0, d[:, None, :], 0.0)
-        each = each.astype(BACK).reshape(FIRST, 4 * size).T
-        after = []
-        for k, (a, b) in _corners:
-            cell = first + 7 * (value // 2 + a) + value % 2 + b
-            codes = cells[cell, done * size + _iota((1, 1, size), 2)].astype(jnp.int32)
-            word = words[codes.reshape(1, 4 * size)]
-            seen = (word >> _iota((CHANNELS, 1), 0)) & 1
-            after.append(total[k] + dot(seen, each, BACK))
+        each = [jnp.where(bits >> p & 1 != 0, d, 0.0).astype(BACK).T for p in range(4)]
+        after = list(total)
+        for row, column in itertools.product(range(3), range(3)):
+            code = cells[first + 7 * row + column, at].astype(jnp.int32)
+            word = words[code][None, :]
+            seen = (word >> _iota((CHANNELS, 1), 0) & 1).astype(BACK)
+            for p, (i, j) in _corners:  # the values of the window that this cell is a corner of
+                for k, (a, b) in _corners:
+                    if (i + a, j + b) == (row, column):
+                        after[k] += dot(seen, each[p], BACK)
         return tuple(after)
 
-    nothing = jnp.zeros((CHANNELS, FIRST), jnp.float32)
-    if n == size:
-        total = some(0, (nothing,) * 4)
-    else:
-        total = lax.fori_loop(0, n // size, some, (nothing,) * 4)
+    total = (jnp.zeros((CHANNELS, FIRST), jnp.float32),) * 4
+    total = some(0, total) if n == size else lax.fori_loop(0, n // size, some, total)
     for k in range(len(CORNERS)):
         d_conv1[0, 0, k, :, :] = total[k]
 
