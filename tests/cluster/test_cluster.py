@@ -85,6 +85,7 @@ def assert_equal(whole, folder):
         np.testing.assert_array_equal(array, np.concatenate([part[name] for part in each]), name)
 
 
+@pytest.mark.slow
 def test_a_job_in_parts_is_one_job(cluster, tmp_path):
     text = train(*SMALL, "--out", tmp_path / "job", "--cluster", cluster.address)
     assert "Done: trained 5,120 frames per run." in text
@@ -99,23 +100,23 @@ def test_a_job_in_parts_is_one_job(cluster, tmp_path):
     assert "Done: trained 7,680 frames per run." in text
 
 
-def test_a_node_that_is_not_fit_is_named(cluster, tmp_path):
-    """It has another version of NumPy; and does not see the folder."""
+def test_a_node_with_other_versions_is_named(tmp_path):
     (tmp_path / "numpy-0.0.1.dist-info").mkdir()
     (tmp_path / "numpy-0.0.1.dist-info" / "METADATA").write_text("Name: numpy\nVersion: 0.0.1\n")
     place = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    other = cluster.add(PYTHONPATH=place)
-    try:
+    with SmallCluster(1) as cluster:
+        cluster.add(PYTHONPATH=place)
         text = train(*SMALL, "--out", tmp_path / "job", "--cluster", cluster.address, rc=2)
-    finally:
-        kill(other)
     assert (
         f"has other versions, which may change digits: numpy 0.0.1 (here {np.__version__})" in text
     )
     assert "install the same ones on all nodes" in text
     assert not (tmp_path / "job").exists()
-    # here it is one folder, and in each process of Ray another
-    own = "/proc/self/cwd/job"
+
+
+@pytest.mark.slow
+def test_a_node_that_does_not_see_the_folder_is_named(cluster, tmp_path):
+    own = "/proc/self/cwd/job"  # here it is one folder, and in each process of Ray another
     text = train(*SMALL, "--out", own, "--cluster", cluster.address, rc=2, cwd=tmp_path)
     assert re.search(r"node \S+ .*does not see the folder", text), text
     assert "give a folder on storage that all nodes share" in text
@@ -231,6 +232,16 @@ def test_full_storage_loses_nothing(cluster, tmp_path):
     assert sorted(load_results(part).ended is None for part in parts_of(job)) == [False, True]
     text = train("--resume", job, "--cluster", cluster.address)
     assert "Done: trained 61,440 frames per run." in text
+
+
+@pytest.mark.slow
+def test_each_part_has_a_gpu_and_finds_what_was_compiled_before(tmp_path, monkeypatch):
+    """The GPUs are Ray's alone, so JAX computes on a CPU."""
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")  # of these tests
+    with SmallCluster(2, gpus=1) as cluster:
+        train(*SMALL, "--out", tmp_path / "job", "--cluster", cluster.address)
+    assert len(parts_of(tmp_path / "job")) == 2
+    assert list((tmp_path / "job" / "compiled").glob("*"))
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """A Ray cluster of several nodes on this machine, in a process of its own.
 
-Each line of its input is the environment of a node to add, as JSON; it answers with the cluster's
-address and the number of the node's main process. It ends with its input.
+Each line of its input is a node to add, as JSON: its number of GPUs, which Ray takes on trust, and
+its environment. It answers with the cluster's address and the number of the node's main process. It
+ends with its input.
 """
 
 import json
@@ -15,11 +16,13 @@ answers, sys.stdout = sys.stdout, sys.stderr
 cluster = Cluster()
 try:
     for line in sys.stdin:
+        gpus, environment = json.loads(line)
         node = cluster.add_node(
             num_cpus=1,
+            num_gpus=gpus,
             object_store_memory=80 * 2**20,
             include_dashboard=False,
-            env_vars=json.loads(line),
+            env_vars=environment,
         )
         raylet = node.all_processes["raylet"][0].process.pid
         print(json.dumps([cluster.address, raylet]), file=answers, flush=True)

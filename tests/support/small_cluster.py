@@ -19,17 +19,17 @@ class SmallCluster:
         nodes: The main process of each node but the head.
     """
 
-    def __init__(self, nodes, prefix=()):
+    def __init__(self, nodes, gpus=0):
         self._process = subprocess.Popen(
-            [*prefix, sys.executable, SCRIPT],
+            [sys.executable, SCRIPT],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        self.head = self.add()
-        self.nodes = [self.add() for _ in range(nodes - 1)]
+        self.head = self.add(gpus)
+        self.nodes = [self.add(gpus) for _ in range(nodes - 1)]
 
-    def add(self, **environment):
+    def add(self, gpus=0, **environment):
         """Add a node; its main process."""
-        print(json.dumps(environment), file=self._process.stdin, flush=True)
+        print(json.dumps([gpus, environment]), file=self._process.stdin, flush=True)
         self.address, raylet = json.loads(self._process.stdout.readline())
         return raylet
 
