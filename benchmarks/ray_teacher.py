@@ -8,7 +8,7 @@ teacher, then the node that the teacher runs on with its workers; an episode tak
 more, and the last fifth waits for that, so that all of it happens while they play. At the end what
 the teacher has is held against what the workers wrote: no acknowledged update may be missing, none
 may count twice, and what the folder holds must be the same teacher. Then the same without any kill
-and without waiting, for the throughput. Needs `pip install 'mastery[ray]'`.
+and without waiting, for the throughput. Needs `pip install 'mastery-curriculum[ray]'`.
 """
 
 from __future__ import annotations

@@ -21,10 +21,13 @@ DOCS = ROOT / "docs"
 LANGUAGES = {".py": "python", ".toml": "toml", ".js": "javascript", ".sh": "sh"}
 BOOST = {
     "guides": 2.0,
+    "which.md": 1.6,
+    "prompts.md": 2.0,
     "reference": 1.2,
     "notebooks.md": 0.3,
     "source": 0.2,
 }  # what a search should find first
+CODE = re.compile(r"(^(`{3,}).*?^\2$|`[^`]+`)|[^`]+|`", re.M | re.S)  # group 1, or else prose
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
 
@@ -56,7 +59,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     page.meta["search"] = {"boost": BOOST.get(page.file.src_uri.partition("/")[0], 1.0)}
     if not page.file.src_uri.startswith("source/"):
         markdown = led(markdown, here, here)
-    markdown = re.sub(r"^\|.*$", lambda line: whole_intervals(line[0]), markdown, flags=re.M)
+        markdown = CODE.sub(lambda part: part[1] or whole_numbers(part[0]), markdown)
     if "<!-- commands -->" in markdown:
         markdown = markdown.replace("<!-- commands -->", commands())
     return markdown
@@ -92,9 +95,11 @@ def led(text: str, origin: Path, here: Path) -> str:
     return LINK.sub(lead, text)
 
 
-def whole_intervals(row: str) -> str:
-    """A row of a table in which intervals, such as (0.1 … 0.3), are not broken over lines."""
-    return re.sub(r"\((\S+) … (\S+)\)", "(\\1\u00a0…\u00a0\\2)", row)
+def whole_numbers(text: str) -> str:
+    """A text in which 5 %, 3 of 10 and intervals such as (0.1 … 0.3) are not broken over lines."""
+    text = re.sub(r"(\d) (%|(?:µs|ms|s|min|[kMG]B)\b)", "\\1\u00a0\\2", text)
+    text = re.sub(r"\b(\d+) of (\d+)\b", "\\1\u00a0of\u00a0\\2", text)
+    return re.sub(r"(\d\S*) … ([-−]?\d|>)", "\\1\u00a0…\u00a0\\2", text)
 
 
 def source_page(path: Path) -> str:
@@ -156,7 +161,9 @@ def described(parameter: Any) -> str | None:
         shown = f"`{(parameter.metavar or parameter.name).upper()}`"
     text = marked(getattr(parameter, "help", "") or "")
     plain = type(parameter.default) in (int, float, str) and parameter.default != ""
-    default = f"`{parameter.default}`" if plain else ""
+    default = f'<code class="whole">{parameter.default}</code>' if plain else ""
+    if isinstance(words := getattr(parameter, "show_default", None), str):
+        default = words  # such as: a new folder in runs/
     text = re.sub(r"(`[^`]*`)|\|", lambda m: m[1] or "\\|", text)  # inside code a bar is a bar
     return f"| {shown} | {text} | {default} |"
 

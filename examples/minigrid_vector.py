@@ -3,7 +3,7 @@
     python examples/minigrid_vector.py
 
 The agent here acts at random, so it learns nothing; put yours in its place. Needs
-`pip install 'mastery[minigrid]'`.
+`pip install 'mastery-curriculum[minigrid]'`.
 """
 
 import numpy as np

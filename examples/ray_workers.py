@@ -4,7 +4,7 @@
 
 Each worker is a process, on this machine or another of the cluster. Here the learner gets better at
 a task by playing it, and the workers play at the same time; then the teacher is killed, and goes on
-where it was. Needs `pip install 'mastery[ray]'`.
+where it was. Needs `pip install 'mastery-curriculum[ray]'`.
 """
 
 import tempfile

@@ -3,7 +3,7 @@
     python examples/rllib_ppo.py [--iterations 3]
 
 The agent walks along a corridor that is longer from task to task. Needs
-`pip install 'mastery[rllib]'`.
+`pip install 'mastery-curriculum[rllib]'`.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python examples/sb3_minigrid.py
     python examples/sb3_minigrid.py --program uniform --steps 400000 --save checkpoints
 
-Needs `pip install 'mastery[sb3]' minigrid`. The lines that are about the curriculum are
+Needs `pip install 'mastery-curriculum[sb3]' minigrid`. The lines that are about the curriculum are
 marked with (c). With --save and --resume it goes on from what was saved last.
 """
 

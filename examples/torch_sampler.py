@@ -4,7 +4,7 @@
 
 A small network learns to tell which of two numbers is larger; from task to task they differ by
 less. The dataset says which task each example is of; the teacher hears which answers were right.
-Needs `pip install 'mastery[torch]'`.
+Needs `pip install 'mastery-curriculum[torch]'`.
 """
 
 import numpy as np

@@ -4,7 +4,7 @@
 
 The model is made here, with random weights, and its tokens are the digits: nothing is downloaded.
 The few steps it takes by default show that it runs; see docs/adapters/trl.md for how far
-it gets with more. Needs `pip install 'mastery[trl]'`.
+it gets with more. Needs `pip install 'mastery-curriculum[trl]'`.
 """
 
 import argparse

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
+DISTRIBUTION = "mastery-curriculum"  # its name on PyPI, where `mastery` is another project
+
 
 class MasteryError(ValueError):
     """The base class of all errors that mastery raises on purpose."""
@@ -66,6 +68,11 @@ def check_distinct(what: str, given: Sequence[str], full: Sequence[str]) -> None
             raise MasteryError(f"{same}; give each {what} once")
 
 
+def install(extra: str) -> str:
+    """The command that installs this package with an extra."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
 @contextmanager
 def needs(what: str, extra: str) -> Iterator[None]:
     """Import optional packages: one that is missing gives an error that names the extra.
@@ -80,4 +87,4 @@ def needs(what: str, extra: str) -> Iterator[None]:
         package = (error.name or "mastery").partition(".")[0]
         if package == "mastery":
             raise
-        raise MasteryError(f"{what} needs {package}: pip install 'mastery[{extra}]'") from None
+        raise MasteryError(f"{what} needs {package}: {install(extra)}") from None

@@ -193,8 +193,8 @@ class Teacher:
     def change(self, curriculum: Curriculum) -> None:
         """Continue with other tasks: add some, retire some, or give them another order.
 
-        Tasks are the same if their names are. What is known of tasks that stay is kept exactly;
-        new tasks start fresh. A recording ends, since its tasks cannot change.
+        Tasks are the same if their names are. The teacher keeps exactly what it knows of tasks
+        that stay; new tasks start fresh. A recording ends, since its tasks cannot change.
 
         Args:
             curriculum: The tasks from now on. Those that stay must keep their bounds.
@@ -254,8 +254,7 @@ class Teacher:
             factors = self._factors()
             columns = [np.array(f) for f in factors]
             explanation = Explanation(self.curriculum.names, *columns)  # type: ignore[arg-type]
-            memory = getattr(self._state, "attention", None)
-            return replace(explanation, found=found_order(memory, self.curriculum))
+            return replace(explanation, found=found_order(self._state, self.curriculum))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the teacher's full state; `load_state_dict` continues exactly from it."""

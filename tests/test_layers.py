@@ -17,6 +17,7 @@ LAYERS = [
     {"simulation", "drawing", "rundir", "minigrid", "reasoning"},
     {"learners"},
     {"training"},
+    {"cluster"},
     {"page"},
     {"recording"},  # shows the page in notebooks
     {"adapters"},

@@ -46,7 +46,8 @@ assert not foreign, foreign
         [python, "-m", "mastery"], capture_output=True, text=True, cwd=tmp_path
     )
     assert command.returncode == 2
-    assert command.stderr == "mastery: the command line needs typer: pip install 'mastery[cli]'\n"
+    remedy = "pip install 'mastery-curriculum[cli]'"
+    assert command.stderr == f"mastery: the command line needs typer: {remedy}\n"
 
 
 def test_importing_does_not_load_jax_even_when_it_is_there():

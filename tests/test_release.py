@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import mastery
+from mastery.errors import install, needs
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -110,22 +111,61 @@ def test_contributing_describes_every_extra():
 
 
 def extras_in_messages():
-    """(file, extra) of every `needs(…, "extra")` and of every `mastery[extra]` in a text."""
+    """(file, extra) of every `needs(…, "extra")` and of every `install("extra")`."""
     for path in sorted((ROOT / "mastery").rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "needs":
-                for found in ast.walk(node.args[1]):
+            called = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            if called in ("needs", "install"):
+                for found in ast.walk(node.args[-1]):
                     if isinstance(found, ast.Constant):
                         yield name, found.value
-        for extra in re.findall(r"'mastery\[(\w+)\]'", path.read_text()):
-            yield name, extra
 
 
 def test_messages_name_extras_that_exist():
     found = {pair for pair in extras_in_messages() if pair[1] is not None}
     assert len(found) > 15
     assert {extra for _, extra in found} == set(EXTRAS) - {"docs", "test"}
+
+
+def test_a_message_names_the_distribution_that_pip_would_build():
+    with pytest.raises(mastery.MasteryError) as caught, needs("this", "cli"):
+        import no_such_package  # noqa: F401
+    assert str(caught.value) == f"this needs no_such_package: {install('cli')}"
+    assert install("cli") == f"pip install '{PROJECT['name']}[cli]'"
+
+
+def test_no_text_would_install_a_project_of_another_name():
+    """On PyPI `mastery` is a stranger's package."""
+    wanted = rf"pip install '?mastery[a-z-]*|mastery[a-z-]*\[({'|'.join(EXTRAS)})[],]"
+    command = ["git", "grep", "-ohIE", wanted]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"mastery[a-z-]*", found)
+    assert len(names) > 25
+    assert set(names) == {PROJECT["name"]}
+
+
+def test_the_address_is_written_everywhere_or_nowhere():
+    address = PROJECT["urls"].get("Repository")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation.get("repository-code") == address
+    places = [".github/ISSUE_TEMPLATE/config.yml", "CODE_OF_CONDUCT.md", "README.md"]
+    for path in places if address else []:
+        assert address in (ROOT / path).read_text(), f"{path} lacks {address}"
+
+
+def test_pypi_gets_a_readme_without_relative_links(tmp_path):
+    text = (ROOT / "README.md").read_text()
+    (tmp_path / "README.md").write_text(text)
+    command = [ROOT / ".github" / "absolute_links.py", "https://example.org/x", "v1"]
+    subprocess.run([sys.executable, *command], cwd=tmp_path, check=True)
+    made = (tmp_path / "README.md").read_text()
+    before, after = (re.findall(r"\]\(([^)\s]+)\)", page) for page in (text, made))
+    assert len(before) == len(after) > 30
+    for link, new in zip(before, after, strict=True):
+        kind = "raw" if link.endswith((".png", ".svg")) else "blob"
+        relative = not re.match(r"https:|#", link)
+        assert new == (f"https://example.org/x/{kind}/v1/{link}" if relative else link)
 
 
 def test_workflows_test_every_python_and_publish_without_a_token():

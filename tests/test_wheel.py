@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import mastery
+from mastery.errors import install
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
@@ -38,9 +39,13 @@ def built(tmp_path_factory):
 
 def run(*command, cwd=None, refused=None):
     """The output of a command; `refused` is a part of the message with which it must fail."""
+    # the wheel's own copy, and a Ray cluster of its own, whatever else there is on the machine
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    bare["RAY_ADDRESS"] = "local"
     done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, cwd=cwd, timeout=1800
-    )
+        [str(part) for part in command],
+        capture_output=True, text=True, cwd=cwd, timeout=1800, env=bare,
+    )  # fmt: skip
     if refused is None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -52,8 +57,8 @@ def run(*command, cwd=None, refused=None):
 def test_pypi_would_accept_both_files(built):
     files = sorted(built.iterdir())
     assert [path.name for path in files] == [
-        f"mastery-{mastery.__version__}-py3-none-any.whl",
-        f"mastery-{mastery.__version__}.tar.gz",
+        f"mastery_curriculum-{mastery.__version__}-py3-none-any.whl",
+        f"mastery_curriculum-{mastery.__version__}.tar.gz",
     ]
     said = run(sys.executable, "-m", "twine", "--no-color", "check", "--strict", *files)
     assert said.count("PASSED") == 2
@@ -65,7 +70,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built):
         inside = {i.filename: i.compress_size for i in opened.infolist() if not i.is_dir()}
     command = ["git", "ls-files", "-z", "mastery"]
     tracked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    package = {name for name in inside if not name.startswith("mastery-")}
+    package = {name for name in inside if not name.startswith("mastery_curriculum-")}
     assert package == set(filter(None, tracked.stdout.split("\0")))
     rest = {name.partition("/")[2] for name in inside if name not in package}
     assert rest == {
@@ -161,7 +166,7 @@ def numpy_alone(env):
     """)
     for name in ("corridor", "minibatches", "own_program", "prompts"):
         env.example(name)
-    env.mastery("--help", refused="the command line needs typer: pip install 'mastery[cli]'")
+    env.mastery("--help", refused=f"the command line needs typer: {install('cli')}")
     for adapter, extra in {
         "gymnasium": "gymnasium",
         "stable_baselines3": "sb3",
@@ -172,9 +177,9 @@ def numpy_alone(env):
         "trl_async": "trl",
     }.items():
         text = f"import mastery.adapters.{adapter}"
-        env.python(text, refused=f"pip install 'mastery[{extra}]'")
-    env.python("import mastery; mastery.train", refused="pip install 'mastery[train]'")
-    env.python("from mastery.minigrid import make_vec", refused="pip install 'mastery[minigrid]'")
+        env.python(text, refused=install(extra))
+    env.python("import mastery; mastery.train", refused=install("train"))
+    env.python("from mastery.minigrid import make_vec", refused=install("minigrid"))
 
 
 def cli(env):
@@ -187,11 +192,11 @@ def cli(env):
     env.mastery("report", "runs/mine", "--out", "report.html")
     env.mastery("export", "runs/mine", "--csv", "curves.csv", "--tensorboard", "events")
     env.mastery("export", "runs/mine", "--parquet", "x", refused="pip install pyarrow")
-    env.mastery("play", "Unlock", refused="pip install 'mastery[minigrid]'")
-    env.mastery("train", "key-corridor", refused="pip install 'mastery[train]'")
-    env.mastery("pretrain", "reasoning", refused="pip install 'mastery[train]'")
-    env.mastery("paper", "--redraw", refused="pip install 'mastery[paper]'")
-    env.mastery("benchmark", "reasoning", "--redraw", refused="pip install 'mastery[paper]'")
+    env.mastery("play", "Unlock", refused=install("minigrid"))
+    env.mastery("train", "key-corridor", refused=install("train"))
+    env.mastery("pretrain", "reasoning", refused=install("train"))
+    env.mastery("paper", "--redraw", refused=install("paper"))
+    env.mastery("benchmark", "reasoning", "--redraw", refused=install("paper"))
 
 
 def minigrid(env):
@@ -204,7 +209,7 @@ def minigrid(env):
         envs.step(envs.action_space.sample())
     """)
     env.mastery("play", "Unlock", "--agent", "planner", "--gif", "unlock.gif")
-    env.mastery("train", "key-corridor", refused="pip install 'mastery[train]'")
+    env.mastery("train", "key-corridor", refused=install("train"))
 
 
 def train(env):
@@ -215,7 +220,7 @@ def train(env):
     trained = "runs/blocked-unlock-pickup"
     env.mastery("play", trained, "--steps", "9", "--gif", "agent.gif")
     env.mastery("report", trained, "--clips", "--out", "clips.html")
-    env.mastery("paper", "--redraw", refused="pip install 'mastery[paper]'")
+    env.mastery("paper", "--redraw", refused=install("paper"))
 
 
 def paper(env):

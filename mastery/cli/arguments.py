@@ -11,6 +11,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -59,6 +60,8 @@ def check_place(path: Path | None, new: Path | None = None) -> None:
             return
         if not folder.is_dir():
             raise MasteryError(f"cannot write {path}: it must be a file in an existing folder")
+        with suppress(FileNotFoundError):
+            path.stat()  # raises what `exists` hides from Python 3.14 on: a name that is too long
         if path.is_file() or not path.exists():
             with tempfile.TemporaryFile(dir=folder):
                 pass
@@ -72,6 +75,8 @@ def check_folder(path: Path) -> None:
     """Check before the work starts that the output folder can be created and written to."""
     try:
         there = path.resolve()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            there.stat()
         while not there.exists():
             there = there.parent
         if not there.is_dir():

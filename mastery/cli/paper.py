@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +15,9 @@ import typer
 
 from mastery.cli.arguments import check_folder, console
 from mastery.cli.live import several_view
+from mastery.cli.places import ClusterOption, place_of
 from mastery.cli.train import job_progress
-from mastery.errors import needs
+from mastery.errors import MasteryError, install, needs
 
 if TYPE_CHECKING:
     from mastery.paper.experiments import PaperJob
@@ -44,6 +47,12 @@ def paper_command(
             "this share of 4M examples."
         ),
     ] = 1.0,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Seeds per program.", show_default="30, 10 or 4, by experiment, × --scale"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")] = Path(
         "runs/paper"
     ),
@@ -69,6 +78,7 @@ def paper_command(
         bool,
         typer.Option("--redraw", help="Do not train; draw figures and page from existing curves."),
     ] = False,
+    cluster: ClusterOption = None,
 ) -> None:
     """Reproduce the paper: train its experiments, check its claims, draw its figures.
 
@@ -80,6 +90,7 @@ def paper_command(
     [dim]mastery paper key-corridor            one experiment[/dim]
     [dim]mastery paper --scale 0.05            scaled down, on a CPU[/dim]
     [dim]mastery paper --jobs 3                three jobs in parallel[/dim]
+    [dim]mastery paper --cluster auto          on a Ray cluster, all jobs at the same time[/dim]
     [dim]mastery paper --redraw                from the curves that ship with mastery[/dim]
     """
     with needs("mastery paper", "paper"):
@@ -88,6 +99,8 @@ def paper_command(
         from mastery.paper.processes import usual
         from mastery.training.train import TrainOptions
     parts = chosen(names or [])
+    if seeds is not None:  # `PaperJob.job` scales them
+        parts = [replace(part, seeds=round(seeds / scale)) for part in parts]
     check_folder(out)
     if not redraw:
         options = TrainOptions(
@@ -96,8 +109,12 @@ def paper_command(
             elsewhere=elsewhere,
             command=shlex.join(["mastery", *sys.argv[1:]]),
         )
+        if cluster is not None and jobs is not None:
+            raise MasteryError("--jobs is for this machine; on a cluster Ray decides: omit --jobs")
         jobs = jobs or usual()
-        if min(jobs, len(parts)) == 1:
+        if cluster is not None:
+            ends = _on_cluster(parts, out, cluster, scale, options)
+        elif min(jobs, len(parts)) == 1:
             ends = _one_by_one(parts, out, scale, options)
         else:
             ends = _together(parts, out, jobs, scale, options)
@@ -121,8 +138,8 @@ def paper_command(
         if error.name != "matplotlib":
             raise
         typer.echo(
-            f"The curves are in {kept}. Figures and page need Matplotlib: run pip install "
-            f"'mastery[paper]', then mastery paper --redraw --out {shlex.quote(str(out))}",
+            f"The curves are in {kept}. Figures and page need Matplotlib: run "
+            f"{install('paper')}, then mastery paper --redraw --out {shlex.quote(str(out))}",
             err=True,
         )
         raise typer.Exit(1 if redraw else 0) from None
@@ -130,14 +147,36 @@ def paper_command(
 
 
 def _one_by_one(parts: list[PaperJob], out: Path, scale: float, options: TrainOptions) -> Ends:
-    from mastery.paper.run import cores_for, run
-    from mastery.training.devices import cores, prepare
+    from mastery.paper.run import check_same, cores_for, run, with_minutes_left
+    from mastery.paper.side_by_side import groups
+    from mastery.training.devices import accelerated, cores, prepare
 
     devices = cores()
     if len(parts) == 1:
         devices = cores_for(out / parts[0].name, parts[0].job(scale), devices)
     prepare(devices)
-    yield from run(parts, out, scale, replace(options, note=_note), job_progress)
+    for part in parts:
+        check_same(out / part.name, part.job(scale))
+    began = time.monotonic()
+    for group in groups(parts, scale) if accelerated() else [[part] for part in parts]:
+        now = with_minutes_left(options, began)
+        if now.minutes is not None and now.minutes <= 0:
+            return
+        if len(group) == 1:
+            ends: Ends = run(group, out, scale, replace(now, note=_note), job_progress)
+        else:
+            ends = _side_by_side(group, out, scale, now)
+        for part, outcome in ends:
+            yield part, outcome
+            if not isinstance(outcome, str) and outcome.interrupted:
+                return
+
+
+def _side_by_side(parts: list[PaperJob], out: Path, scale: float, options: TrainOptions) -> Ends:
+    from mastery.paper.side_by_side import side_by_side
+
+    with _several(parts, scale) as say:
+        yield from side_by_side(parts, out, say, scale, options)
 
 
 def _together(
@@ -145,6 +184,15 @@ def _together(
 ) -> Ends:
     from mastery.paper.processes import together
 
+    with _several(parts, scale) as say:
+        yield from together(parts, out, jobs, say, scale, options)
+
+
+@contextmanager
+def _several(
+    parts: list[PaperJob], scale: float
+) -> Iterator[Callable[[PaperJob, Progress | str], None]]:
+    """Yield a function that shows the progress of several jobs, and lines for the user."""
     units = {part.name: part.job(scale).settings.unit for part in parts}
     with several_view(console) as show:
 
@@ -154,7 +202,17 @@ def _together(
             else:
                 show(part.name, units[part.name], what)
 
-        yield from together(parts, out, jobs, say, scale, options)
+        yield say
+
+
+def _on_cluster(
+    parts: list[PaperJob], out: Path, address: str, scale: float, options: TrainOptions
+) -> Ends:
+    place_of(address)  # refuses if Ray is not installed
+    from mastery.paper.cluster import on_cluster
+
+    with _several(parts, scale) as say:
+        yield from on_cluster(parts, out, address, say, scale, replace(options, note=_note))
 
 
 def _note(text: str) -> None:

@@ -27,14 +27,12 @@ def pretrain_command(
             "--set", metavar="NAME=VALUE", help="Change a setting, e.g. [bold]width=256[/bold]."
         ),
     ] = None,
-    anew: Annotated[
-        bool, typer.Option("--anew", help="Make it again, though it is there already.")
-    ] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Make it again even if it exists.")] = False,
 ) -> None:
     """Pre-train a transformer on mostly easy problems, and show what it can do.
 
-    The model is kept and read by every job with the same settings; `mastery train` makes it if it
-    is not there. The same settings give the same model, on the same kind of device.
+    Every job with the same settings uses the stored model; `mastery train` makes it if it does not
+    exist. The same settings give the same model, on the same kind of device.
 
     [dim]mastery pretrain reasoning                 a minute on a GPU[/dim]
     [dim]mastery pretrain reasoning-reverse --preset small[/dim]

@@ -70,8 +70,9 @@ def simulate_command(
         typer.Option(
             help="The learner's settings, such as noise=0.5,leak=0 (see docs/simulator.md). "
             "[bold]order=[/bold] gives it another order than the curriculum's: none, reversed, "
-            "half:SEED or one:SEED (so much of it reversed), shuffled:SEED, hidden:SEED (random "
-            "prerequisites), or a curriculum with the same tasks, e.g. order=true.toml. "
+            "half:SEED or one:SEED (half of the edges, or one, reversed), shuffled:SEED, "
+            "hidden:SEED (random prerequisites), or a curriculum with the same tasks, e.g. "
+            "order=true.toml. "
             "Programs still see the curriculum's order."
         ),
     ] = "",

@@ -27,6 +27,7 @@ from mastery.cli.arguments import (
     this_command,
 )
 from mastery.cli.live import progress_view
+from mastery.cli.places import ClusterOption, place_of
 from mastery.curriculum import Curriculum, shipped
 from mastery.errors import MasteryError, did_you_mean, needs
 from mastery.programs.own import read_program
@@ -58,7 +59,8 @@ def train_command(
     ] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The first run's seed.")] = 0,
     frames: Annotated[
-        str | None, typer.Option(help="Frames per run, e.g. 2M or 500k.", show_default="2M")
+        str | None,
+        typer.Option(help="Frames per run, e.g. 2M or 500k.", show_default="2M (fast: 20M)"),
     ] = None,
     examples: Annotated[
         str | None,
@@ -72,13 +74,15 @@ def train_command(
         typer.Option(help="In reasoning: completions per run, e.g. 200k.", show_default="200k"),
     ] = None,
     preset: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="The agent's settings: [bold]default[/bold]; [bold]paper[/bold], the agent and "
-            "MiniGrid of the paper's runs; [bold]paper-2019[/bold], the authors' later agent. In "
-            "reasoning [bold]small[/bold], a model for a CPU."
+            help="The agent's settings: [bold]default[/bold]; [bold]fast[/bold], the same agent "
+            "with 512 environments, for a GPU; [bold]paper[/bold], the agent and MiniGrid of the "
+            "paper's runs; [bold]paper-2019[/bold], the authors' later agent. In reasoning "
+            "[bold]small[/bold], a model for a CPU.",
+            show_default="fast for up to 16 runs in the built-in MiniGrid on a GPU, else default",
         ),
-    ] = "default",
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,12 +131,19 @@ def train_command(
         typer.Option(min=0, help="Stop after this many minutes; --resume continues the job."),
     ] = None,
     save_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 30.0,
-    chunk: Annotated[int, typer.Option(min=1, help="Updates per point of the curves.")] = 10,
+    chunk: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Updates per point of the curves.",
+            show_default="10, or as many as have 131,072 frames if that is fewer",
+        ),
+    ] = None,
     evaluate_every: Annotated[
         str | None,
         typer.Option(
             help="Frames, examples or completions between evaluations; 0 for none.",
-            show_default="250k frames, 100k examples or 20k completions",
+            show_default="250k frames (fast: 2M), 100k examples or 20k completions",
         ),
     ] = None,
     episodes: Annotated[
@@ -158,6 +169,16 @@ def train_command(
     clips: Annotated[
         bool, typer.Option("--clips", help="With --report: include clips of the agents.")
     ] = False,
+    cluster: ClusterOption = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="With --cluster: the number of groups of runs, each of which is trained by itself "
+            "and resumed by itself if its machine dies.",
+            show_default="one for each GPU, else as many as the cores have room for",
+        ),
+    ] = None,
 ) -> None:
     """Train agents on a curriculum; a program chooses their tasks.
 
@@ -169,13 +190,16 @@ def train_command(
     [dim]mastery train addition-9 --program mr,gprop-linreg --seeds 4[/dim]
     [dim]mastery train reasoning --program auto,uniform --seeds 10[/dim]
     [dim]mastery train --resume runs/key-corridor-mr[/dim]
+    [dim]mastery train key-corridor --seeds 100 --out /shared/run --cluster auto[/dim]
     """
     if set_ and "list" in set_:
-        _list_settings(preset, curriculum, environments)
+        _list_settings(preset or "default", curriculum, environments)
         return
     if out is not None:
         check_folder(out)
     check_place(report, new=out)
+    if parts is not None and cluster is None:
+        raise MasteryError("--parts is for training on a cluster; give --cluster ADDRESS as well")
     if clips and report is None:
         raise MasteryError("--clips are part of a report; give --report FILE as well")
     if clips:
@@ -184,9 +208,7 @@ def train_command(
         check_clips()
     with needs("mastery train", "train"):
         from mastery.rundir.store import check_new
-        from mastery.training.devices import prepare
-        from mastery.training.train import TrainOptions, job_to_resume, train
-        from mastery.training.train import resume as resume_job
+        from mastery.training.train import TrainOptions, job_to_resume
     options = TrainOptions(
         minutes=minutes,
         checkpoint_seconds=save_every,
@@ -200,10 +222,11 @@ def train_command(
         budget = _budget(job_to_resume(resume).settings.unit, budgets)
         more = None if budget is None else read_count(budget)
         job = job_to_resume(resume, more)
-        prepare(job.devices)
+        where = place_of(cluster, parts)
+        where.check_resume(resume, job)
         _say_directory(resume)
         with job_progress(job) as show:
-            outcome = resume_job(resume, replace(options, report=show), frames=more)
+            outcome = where.resume(resume, replace(options, report=show), more)
     else:
         if curriculum is None:
             raise MasteryError(
@@ -221,18 +244,19 @@ def train_command(
             episodes=episodes,
             stop_mastered=stop_when_mastered,
             stop_return=stop_when_return,
-            preset=preset,
+            preset=preset or ("default" if cluster is not None else None),
             changes=split_settings(set_ or []),
             variants=variant or [],
         )
         directory = out or _new_directory(job)
         check_folder(directory)
         check_new(directory)
-        prepare(job.devices)
+        where = place_of(cluster, parts)
+        where.check(job)
         _say_directory(directory)
         with job_progress(job) as show:
-            outcome = train(job, directory, replace(options, report=show))
-    _say_end(outcome, job, report, clips)
+            outcome = where.train(job, directory, replace(options, report=show))
+    _say_end(outcome, job, report, clips, where.option)
 
 
 # defaults by unit: length of a run, evaluation interval, episodes or examples per task evaluated
@@ -241,15 +265,19 @@ USUAL = {
     "examples": ("20M", "100k", 1000),
     "completions": ("200k", "20k", 64),
 }
+USUAL_FAST = ("20M", "2M", 32)  # with the preset fast
+CHUNK = 10  # updates
+CHUNK_FRAMES = 131_072  # the most, unless an update has more
 
 
 def _job(
     curriculum: Curriculum,
     environments: str,
-    preset: str,
+    preset: str | None,
     changes: dict[str, list[str]],
     variants: list[str],
     budgets: dict[str, str | None],
+    chunk: int | None,
     evaluate_every: str | None,
     episodes: int | None,
     **rest: Any,
@@ -267,20 +295,35 @@ def _job(
             grid[name] = values
     each = [split_settings(filter(None, variant.split(","))) for variant in variants] or [{}]
     unit = learner.settings.unit
-    long, often, many = USUAL[unit]
-    return Job(
+    job = Job(
         curriculum,
         environments=environments,
-        settings=replace(find_preset(learner, preset), **chosen),
         grid=grid,
         variants=tuple(
             {name: read_setting(learner, name, texts[0]) for name, texts in v.items()} for v in each
         ),
-        frames=read_count(_budget(unit, budgets) or long),
-        evaluate_every=read_count(evaluate_every or often),
-        episodes=episodes or many,
         **rest,
     )
+    preset = preset or usual_preset(job)
+    settings = replace(find_preset(learner, preset), **chosen)
+    long, often, many = USUAL_FAST if preset == "fast" else USUAL[unit]
+    return replace(
+        job,
+        settings=settings,
+        frames=read_count(_budget(unit, budgets) or long),
+        chunk=chunk or max(1, min(CHUNK, round(CHUNK_FRAMES / settings.per_update))),
+        evaluate_every=read_count(evaluate_every or often),
+        episodes=episodes or many,
+    )
+
+
+def usual_preset(job: Job) -> str:
+    """The preset for a job on this machine, if the user gives none."""
+    from mastery.learners.ppo import FAST_RUNS
+    from mastery.training.devices import accelerated
+
+    few = len(job.runs) <= FAST_RUNS
+    return "fast" if few and job.environments == "minigrid" and accelerated() else "default"
 
 
 def _budget(unit: str, given: dict[str, str | None]) -> str | None:
@@ -293,7 +336,7 @@ def _budget(unit: str, given: dict[str, str | None]) -> str | None:
 
 def _check_resume(context: typer.Context) -> None:
     """Refuse options that --resume does not accept: a job resumes with its own settings."""
-    may = {"resume", *USUAL, "elsewhere", "minutes", "save_every", "report", "clips"}
+    may = {"resume", *USUAL, "elsewhere", "minutes", "save_every", "report", "clips", "cluster"}
     for parameter in context.command.params:
         name = str(parameter.name)
         given = context.get_parameter_source(name)
@@ -371,7 +414,9 @@ def _say_directory(directory: Path) -> None:
     typer.echo(f"Run directory:\n  {quoted(directory)}")
 
 
-def _say_end(outcome: Trained, job: Job, report: Path | None, clips: bool) -> None:
+def _say_end(
+    outcome: Trained, job: Job, report: Path | None, clips: bool, option: str = ""
+) -> None:
     from mastery.cli.summary import print_summary
 
     where, mastery = quoted(outcome.directory), this_command()
@@ -383,7 +428,7 @@ def _say_end(outcome: Trained, job: Job, report: Path | None, clips: bool) -> No
         typer.echo(
             f"Stopped after {frames:,} of {job.updates * job.frames_of_update:,} "
             f"{job.settings.unit} per run; progress is saved. Resume with\n"
-            f"  {mastery} train --resume {where}{written}"
+            f"  {mastery} train --resume {where}{option}{written}"
         )
     print_summary(console, outcome.directory)
     typer.echo()

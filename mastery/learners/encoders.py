@@ -19,6 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from mastery.errors import MasteryError
 from mastery.minigrid.cells import CLOSED, EMPTY, LOCKED, OPEN, UNLOCKED, UNSEEN
@@ -133,6 +134,13 @@ class Cells(eqx.Module):
         x = jax.nn.relu(x.max((2, 4)))
         x = jax.nn.relu(_convolve(second, x))
         return jax.nn.relu(_convolve(third, x))[:, 0, 0]
+
+
+def features_of(encoding: str, edition: Edition) -> NDArray[Any]:
+    """The channels of each of the 256 kinds of cells under an encoding, (256, channels)."""
+    if encoding == "onehot":
+        return _bits(edition)[:, None] >> np.arange(17, dtype=np.uint32) & 1  # type: ignore[no-any-return]
+    return edition.decoded
 
 
 def _convolve(layer: Linear, x: Array) -> Array:

@@ -13,6 +13,7 @@ environments.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,6 +25,7 @@ from jax import lax
 
 from mastery.errors import MasteryError
 from mastery.learners.encoders import INITIAL, Linear, Space, make_encoder
+from mastery.learners.kernels import agent as kernels
 from mastery.learners.settings import LearnerKind, check_numbers, setting
 from mastery.minigrid.editions import EDITIONS
 from mastery.minigrid.rules import REWARDS
@@ -122,6 +124,9 @@ PAPER = replace(
     reward="minigrid",
     edition="2018",
 )
+# for a few runs on a GPU: as many environments as learn in the fewest seconds
+FAST = PPOSettings(envs=512, batch=8192, learning_rate=2e-3)
+FAST_RUNS = 16  # with more, the default's runs fill a GPU, and need fewer frames
 
 
 class PPOHyper(NamedTuple):
@@ -146,7 +151,12 @@ class PPOHyper(NamedTuple):
 PPO = LearnerKind(
     PPOSettings,
     PPOHyper,
-    presets={"default": PPOSettings(), "paper": PAPER, "paper-2019": PAPER_2019},
+    presets={
+        "default": PPOSettings(),
+        "fast": FAST,
+        "paper": PAPER,
+        "paper-2019": PAPER_2019,
+    },
 )
 
 
@@ -213,11 +223,32 @@ class Agent(eqx.Module):
         (p1, p2), (v1, v2) = self.policy, self.value
         return p2(jnp.tanh(p1(x))).T, v2(jnp.tanh(v1(x)))[0]
 
+    def player(self, envs: int) -> Callable[[Array, Array, Array], tuple[Array, Array, Array]]:
+        """`over` for many steps of this number of environments, without gradients."""
+        player: Callable[..., Any] = kernels.player(self) if kernels.fit(self, envs) else self.over
+        return player
+
     def __call__(
         self, memory: Array, starts: Array, observation: Array
     ) -> tuple[Array, Array, Array]:
         """New memory, logits and values, for one observation in each of n environments."""
-        memory, x = self.remember(memory, starts[None], self.encoder(observation))
+        return self.over(memory, starts[None], observation)
+
+    def over(self, memory: Array, starts: Array, observation: Array) -> tuple[Array, Array, Array]:
+        """Run the agent over several frames of n environments.
+
+        Args:
+            memory: (memory_size, n).
+            starts: bool (frames, n), True where an episode begins, with an empty memory.
+            observation: (frames · n, …), the n of a frame side by side.
+
+        Returns:
+            The new memory, logits (frames · n, actions) and values (frames · n,).
+        """
+        if kernels.fit(self, starts.shape[1]):
+            found: tuple[Array, Array, Array] = kernels.over(self, memory, starts, observation)
+            return found
+        memory, x = self.remember(memory, starts, self.encoder(observation))
         return memory, *self.judge(x)
 
 
@@ -319,9 +350,8 @@ def replay(agent: Agent, frames: Frames) -> tuple[Array, Array]:
     """The current agent's logits (N, bptt, actions) and values (N, bptt) for N segments."""
     n, bptt = frames.action.shape
     in_time = jnp.swapaxes(frames.observation, 0, 1)
-    x = agent.encoder(in_time.reshape(-1, *in_time.shape[2:]))
-    _, x = agent.remember(frames.memory.T, frames.starts.T, x)
-    logits, value = agent.judge(x)
+    in_time = in_time.reshape(-1, *in_time.shape[2:])
+    _, logits, value = agent.over(frames.memory.T, frames.starts.T, in_time)
     return jnp.swapaxes(logits.reshape(bptt, n, -1), 0, 1), value.reshape(bptt, n).T
 
 

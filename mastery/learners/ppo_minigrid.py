@@ -74,12 +74,13 @@ def collect(
 ) -> tuple[Environments, Frames, Totals]:
     """Play `settings.frames` steps in every environment, with actions drawn from the policy."""
     reward, edition = REWARDS[settings.reward], find_edition(settings.edition)
+    act = agent.player(settings.envs)
 
     def one(envs: Environments, uniforms: Array) -> Any:
         state, pool, memory, starts, visited = envs
         cells = seen_cells(state, edition)
         visited, new = novelty.look(visited, starts, cells)
-        memory, logits, value = agent(memory, starts, cells)
+        memory, logits, value = act(memory, starts[None], cells)
         action = choose(logits, uniforms)
         state, pool, outcome = engine.step(state, pool, action, reward, edition)
         ended = outcome.terminated | outcome.truncated
@@ -96,7 +97,7 @@ def collect(
     envs, (played, memory) = lax.scan(segment, envs, uniform(key, shape))
     seen, new, task = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
     cells = seen_cells(envs.state, edition)
-    _, _, last = agent(envs.memory, envs.starts, cells)
+    _, _, last = act(envs.memory, envs.starts[None], cells)
     _, after = novelty.look(envs.visited, envs.starts, cells)
     new = jnp.concatenate([new[1:], after[None]])  # a frame's action leads to the next frame's view
     trajectory = Trajectory(*(*seen, new, memory))

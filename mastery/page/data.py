@@ -58,6 +58,7 @@ from mastery.rundir.database import (
 )
 from mastery.rundir.milestones import kept_runs
 from mastery.rundir.parts import is_folder
+from mastery.rundir.split import is_split
 
 TASKS = 200  # the most shown: the first in the curriculum's order
 KEPT = 64  # jobs whose descriptions are cached
@@ -91,6 +92,10 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
         place: The run directory.
         locked: Whether a process is training in it; if None, find out.
     """
+    if is_split(place.path):
+        from mastery.page.split import split_entry
+
+        return split_entry(place)
     if _was_recorded(place.path):
         from mastery.page.recorded import recorded_entry
 
@@ -102,7 +107,7 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
         runs = tuple((label, program, seed) for label, program, seed, _ in every)
         chunks, sessions = last_chunks(db, 20), read_sessions(db)
         points, tested = count(db, "chunks"), last_evaluated(db)
-        fixed = _fixed(text, runs)
+        unchanged = fixed(text, runs)
         notes = _notes(db, job.count)
         checkpoint = _checkpoint(place.path, db, job.per_update)
         moments = _moments(place.path, db, job.per_update) if job.plays else []
@@ -115,7 +120,7 @@ def job_entry(place: Place, locked: bool | None = None) -> Entry:
             "path": str(place.path),
             "kind": "training",
             "version": f"{created}.{len(sessions)}.{step}.{tested}",
-            **fixed,
+            **unchanged,
             "changes": [json.loads(changes) for *_, changes in every],
             "state": "training" if training else "finished" if ended else "stopped",
             "ended": ended,
@@ -163,7 +168,7 @@ def _described(text: str) -> _Job:
 
 
 @lru_cache(maxsize=KEPT)
-def _fixed(text: str, runs: Runs) -> Entry:
+def fixed(text: str, runs: Runs) -> Entry:
     """The part of an entry that follows from the description and the runs."""
     job = json.loads(text)
     curriculum = first_tasks(job["curriculum"])
@@ -197,6 +202,10 @@ def job_curves(
         numbers: How to encode arrays.
         tail: A cache, for callers that ask repeatedly.
     """
+    if is_split(place.path):
+        from mastery.page.split import split_curves
+
+        return split_curves(place, numbers)
     if _was_recorded(place.path):
         from mastery.page.recorded import recorded_curves
 

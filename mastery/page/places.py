@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -77,8 +78,9 @@ def find_places(folders: Iterable[Path]) -> tuple[list[Place], list[Problem]]:
 
 def leads_out(path: Path, folder: Path) -> bool:
     """Whether a run directory, or a file read from it, lies outside this folder."""
-    if is_folder(path) and any(leads_out(part, folder) for part in parts_of(path)):
-        return True
+    with contextlib.suppress(MasteryError):  # whoever reads the job says what is wrong with it
+        if is_folder(path) and any(leads_out(part, folder) for part in parts_of(path)):
+            return True
     root = folder.resolve()
     inside = (path / name for name in ("run.db", "run.db-wal", "lock", "checkpoints"))
     links = [p for p in inside if p.is_symlink()]

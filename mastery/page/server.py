@@ -361,7 +361,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 def _signature(path: Path) -> tuple[Any, ...]:
     """A value that changes when a job does; first, whether a process trains it."""
     parts = [path]
-    with contextlib.suppress(OSError):  # listing the parts of a recorded job
+    with contextlib.suppress(OSError, MasteryError):  # listing the parts of a job
         parts = parts_of(path) if is_folder(path) else parts
     return any(map(is_training, parts)), *((part.name, changed(part)) for part in parts)
 

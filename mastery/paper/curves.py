@@ -136,7 +136,7 @@ def from_results(results: Results, scale: float = 1.0) -> PaperCurves:
     thinned = results.merged(np.array([*range(min(n, FIRST)), *later]))
     none = np.full((len(results.labels), len(results.curriculum)), np.nan)
     final = {
-        policy: e.returns[-1] if len(e.frames) and e.frames[-1] == results.frames[-1] else none
+        policy: _last(e.returns) if len(e.frames) and e.frames[-1] == results.frames[-1] else none
         for policy, e in results.evaluations.items()
     }
     session = results.sessions[-1]
@@ -166,6 +166,16 @@ def from_results(results: Results, scale: float = 1.0) -> PaperCurves:
             "settings": dict(results.job["settings"]),
         },
     )
+
+
+def _last(returns: Floats) -> Floats:
+    """The last evaluation of each run: those of a job in parts may have ended at other times."""
+    last: Floats = returns[-1].copy()
+    for run in np.flatnonzero(np.isnan(last).all(axis=1)):
+        tested = np.flatnonzero(~np.isnan(returns[:, run]).all(axis=1))
+        if len(tested):
+            last[run] = returns[tested[-1], run]
+    return last
 
 
 _BYTES = ("share", "mastery")  # saved in steps of 1/250

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mastery.errors import MasteryError
-from mastery.paper.experiments import PAPER_JOBS, PaperJob
+from mastery.paper.experiments import PaperJob
 from mastery.paper.run import check_same, cores_for, run_part, with_minutes_left
 from mastery.training.devices import accelerated, cores, prepare
 from mastery.training.job import Job
@@ -57,7 +57,8 @@ def together(
         scale: See `PaperJob.job`.
         options: For `train` and `resume`; the minutes are those of all jobs together.
     """
-    wanted = {part.name: part.job(scale) for part in parts}
+    by_name = {part.name: part for part in parts}
+    wanted = {name: part.job(scale) for name, part in by_name.items()}
     for name, job in wanted.items():
         check_same(folder / name, job)
     waiting = _order(wanted)
@@ -72,7 +73,7 @@ def together(
             now = with_minutes_left(options, began)
             in_time = now.minutes is None or now.minutes > 0
             if waiting and len(running) < jobs and not interrupted and in_time:
-                part = PAPER_JOBS[waiting.pop(0)]
+                part = by_name[waiting.pop(0)]
                 devices = cores_for(folder / part.name, wanted[part.name], share)
                 running[part.name] = _context.Process(
                     target=_work,
@@ -88,22 +89,22 @@ def together(
             name, what = _next(events, running)
             if isinstance(what, (Trained, Died)):
                 running.pop(name).join()
-                yield PAPER_JOBS[name], what if isinstance(what, Trained) else what.reason
+                yield by_name[name], what if isinstance(what, Trained) else what.reason
             elif what is not None:
-                say(PAPER_JOBS[name], what)
+                say(by_name[name], what)
 
 
 def _order(jobs: Mapping[str, Job]) -> list[str]:
     """The longest first, so that no long job runs alone at the end. But on a CPU, one job per
     learner goes first, so that no two processes compile the same code at once."""
-    longest = sorted(jobs, key=lambda name: _effort(jobs[name]), reverse=True)
+    longest = sorted(jobs, key=lambda name: effort(jobs[name]), reverse=True)
     if accelerated():
         return longest
     learners = [jobs[name].settings for name in longest]
     return sorted(longest, key=lambda name: jobs[name].settings in learners[: longest.index(name)])
 
 
-def _effort(job: Job) -> float:
+def effort(job: Job) -> float:
     """A rough estimate of how long a job takes, relative to others."""
     # an addition example takes less time than a frame: about a fifth scaled down on a CPU, about
     # a half at full size on an H200

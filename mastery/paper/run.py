@@ -16,8 +16,12 @@ from typing import Protocol, TypeVar
 
 from mastery.errors import MasteryError
 from mastery.paper import curves
+from mastery.rundir.parts import holds_job
 from mastery.rundir.results import load_results
+from mastery.rundir.split import is_split
 from mastery.training.job import Job, read_job
+from mastery.training.parts import cores_for as cores_of_parts
+from mastery.training.parts import parts_to_resume
 from mastery.training.train import Report, Trained, TrainOptions, resume, train
 
 
@@ -81,7 +85,7 @@ def run_part(
 ) -> Trained:
     """Train or resume one job, then save its curves."""
     directory = folder / part.name
-    if (directory / "run.db").exists():
+    if holds_job(directory):
         outcome = resume(directory, options)
     else:
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -99,6 +103,8 @@ def keep_curves(directory: Path, folder: Path, scale: float) -> None:
 
 def cores_for(directory: Path, job: Job, share: int) -> int:
     """Cores for a job: its share, or as many as before if a change would alter its digits."""
+    if is_split(directory):
+        return cores_of_parts(parts_to_resume(directory)[1])
     if (directory / "run.db").exists():
         sessions = load_results(directory).sessions
         before = int(sessions[-1].hardware.get("devices", 1)) if sessions else share
@@ -109,7 +115,7 @@ def cores_for(directory: Path, job: Job, share: int) -> int:
 
 def check_same(directory: Path, job: Job) -> None:
     """Raise MasteryError if the directory holds a different job or another scale."""
-    if not (directory / "run.db").exists():
+    if not holds_job(directory):
         return
     there, wanted = read_job(directory).to_dict(), job.to_dict()
     other = [name for name in wanted if there.get(name) != wanted[name]]

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
-from mastery.programs.automatic import Findings
+from mastery.programs.automatic import LEARNED, Findings
 
 _MOST = 40  # maximum number of rows to print
 _NAMED = 8  # maximum number of names or edges in a line
+_LAG = 0.02  # how far a best may lag behind the mean
 
 AGREES, CONTRADICTS, OPEN = "agrees", "contradicts", "open"
 
@@ -23,16 +24,31 @@ class FoundOrder:
     """What `auto` has found out about the order of the tasks. Print it for a summary."""
 
     task: tuple[str, ...]
-    learned: NDArray[np.int64]  # the time-step in which each task was learned; 0 if it is not
+    learned: NDArray[np.int64]  # the time-step in which `auto` counted a task as learned; or 0
     given: NDArray[np.int64]  # (edges, 2): the positions of the tasks of each given edge
     trust: float  # how much the given order counts, in (0, 1); 1/2 at first
     block: str | None  # the task of the current block, which matters while nothing succeeds
+    best: NDArray[np.float64]  # the highest mean of each task: 0 at its minimum, 1 at its maximum
+    still: NDArray[np.int64]  # time-steps with the task since its mean last rose
 
     @property
     def order(self) -> list[str]:
-        """The learned tasks, in the order in which they were learned."""
-        known = np.flatnonzero(self.learned)
-        return [self.task[i] for i in known[np.argsort(self.learned[known], kind="stable")]]
+        """The tasks that count as learned, in that order; those that are set aside among them."""
+        return [self.task[i] for i in self._ordered(self.learned > 0)]
+
+    @property
+    def set_aside(self) -> list[str]:
+        """The tasks that count as learned only because they make no progress: their best mean is
+        far below the maximum, and it has not risen for long."""
+        return [self.task[i] for i in self._ordered(self._stands_still)]
+
+    @property
+    def _stands_still(self) -> NDArray[np.bool_]:
+        return (self.learned > 0) & (self.best < LEARNED - _LAG)
+
+    def _ordered(self, which: NDArray[np.bool_]) -> list[int]:
+        known = np.flatnonzero(which)
+        return known[np.argsort(self.learned[known], kind="stable")].tolist()  # type: ignore[no-any-return]
 
     @property
     def edges(self) -> list[tuple[str, str, str]]:
@@ -48,36 +64,53 @@ class FoundOrder:
         return AGREES if 0 < first <= then else CONTRADICTS
 
     def __str__(self) -> str:
-        order = self.order
-        more = f", … ({len(order)} of {len(self.task)})" if len(order) > _NAMED else ""
-        lines = [f"learned so far: {', '.join(order[:_NAMED]) or 'nothing'}{more}"]
+        aside = self._stands_still
+        order = [self.task[i] for i in self._ordered((self.learned > 0) & ~aside)]
+        lines = [f"learned so far: {self._some(order) or 'nothing'}"]
+        if aside.any():
+            stuck = [
+                f"{self.task[i]} (best {self.best[i]:.2f}, no rise for {self.still[i]} time-steps)"
+                for i in self._ordered(aside)
+            ]
+            lines.append(f"set aside, no progress: {self._some(stuck)}")
         if len(self.given):
             edges = self.edges
             counts = [sum(state == s for *_, state in edges) for s in (AGREES, CONTRADICTS, OPEN)]
             lines.append(
-                f"given order: {counts[0]} of {len(edges)} edges agree with that, {counts[1]} "
+                f"given order: {counts[0]} of {len(edges)} edges agree with this, {counts[1]} "
                 f"contradict it, {counts[2]} are open; trust {self.trust:.2f}"
             )
             against = [f"{a} → {b}" for a, b, state in edges if state == CONTRADICTS]
             if against:
                 dots = ", …" if len(against) > _NAMED else ""
                 lines.append(f"contradicted: {', '.join(against[:_NAMED])}{dots}")
-        if self.block is not None and len(order) < len(self.task):
-            lines.append(f"should nothing succeed, all training goes to {self.block}")
+        if self.block is not None and not self.learned.all():
+            lines.append(f"while nothing else succeeds, all training goes to {self.block}")
         return "\n".join(lines)
 
+    def _some(self, names: list[str]) -> str:
+        more = f", … ({len(names)} of {len(self.task)})" if len(names) > _NAMED else ""
+        return ", ".join(names[:_NAMED]) + more
 
-def found_order(memory: Any, curriculum: Curriculum) -> FoundOrder | None:
-    """What a program's attention has found about the order; None if it is not `auto`'s."""
+
+def found_order(state: Any, curriculum: Curriculum) -> FoundOrder | None:
+    """What a program has found out about the order; None if it is not `auto`."""
+    memory = getattr(state, "attention", None)
     if not isinstance(memory, Findings):
         return None
     task = int(memory.task)
+    span = curriculum.maximum - curriculum.minimum
+    low = (np.array(state.tasks.minimum) - curriculum.minimum) / span
+    mean = np.array(memory.total) / np.maximum(memory.returns, 1e-9)
+    best = (np.maximum(memory.best, mean) - low) / (1 - low)
     return FoundOrder(
         curriculum.names,
         np.array(memory.learned, np.int64),
         curriculum.edges.astype(np.int64),
         float(memory.trust),
         None if task < 0 else curriculum.names[task],
+        best,
+        np.array(memory.still, np.int64),
     )
 
 

@@ -54,10 +54,10 @@ from mastery.teacher import Teacher
 
 
 class Prompts:
-    """A curriculum of two levels: the teacher chooses tasks, and this the prompts in them.
+    """A curriculum of two levels: the teacher chooses tasks, and `Prompts` the prompts in them.
 
     A prompt's pass rate is estimated from its own few returns and from its task's
-    (`mastery.prompts.estimates` has the equations), and within a task prompts are chosen that are
+    (`mastery.prompts.estimates` has the equations), and within a task it prefers prompts that are
     neither always right nor always wrong. Safe to share between threads.
 
     Args:
@@ -67,7 +67,7 @@ class Prompts:
             the dataset that holds them.
         within: How prompts of a task are chosen: `"learnability"`, or `"even"`: every prompt once,
             in random order, before any comes again.
-        even: With `"learnability"`, the share of draws that are even all the same.
+        even: With `"learnability"`, the share of draws that stay even.
         strength: How many returns a prompt's prior, the rate of its task, counts for.
         completions: How many completions a prompt gets; or `(least, most)`: more where it is
             likely that all are right or all are wrong.
@@ -157,8 +157,8 @@ class Prompts:
         """Choose the next prompts.
 
         Args:
-            n: How many. The tasks get n times their probabilities, rounded at random so that the
-                mean is exact; tasks without prompts get none.
+            n: The number of prompts. Tasks get n times their probabilities, rounded at random so
+                that the mean is exact; tasks without prompts get none.
 
         Returns:
             The prompts, in random order.
@@ -195,10 +195,10 @@ class Prompts:
         tickets: Sequence[int] | None = None,
         final: bool = True,
     ) -> int:
-        """Report the rewards of prompts that `next` gave: of all, of some, in any order.
+        """Report rewards of prompts from `next`: all or some of them, in any order.
 
-        Each draw counts once. What was reported before, or never drawn, is ignored, and counted in
-        `ignored`; the first time with a warning.
+        Each draw counts once. A second report, or one of a prompt that was never drawn, is ignored
+        and counted in `ignored`; the first time with a warning.
 
         Args:
             ids: The batch of `next`, or ids of prompts.
@@ -254,7 +254,7 @@ class Prompts:
             return len(taken)
 
     def update(self) -> None:
-        """End a time-step of the teacher with what was reported since the last, if anything."""
+        """End a time-step of the teacher with all reports since the last one, if there are any."""
         with self._lock:
             positions, names = self.teacher.curriculum.positions, self._pool.names
             known = [k for k in self._returns if names[k] in positions]
@@ -286,7 +286,7 @@ class Prompts:
         """Take prompts out while training runs. Reports of draws under way still count.
 
         Args:
-            ids: Their ids; those that are retired already stay so.
+            ids: Their ids; retired ones stay retired.
 
         Raises:
             MasteryError: If there is no such prompt. Nothing has changed.
@@ -313,12 +313,12 @@ class Prompts:
 
     @property
     def ignored(self) -> int:
-        """How many reports were of draws unknown, or reported before."""
+        """The number of ignored reports: of unknown draws, or repeated."""
         return self._ignored
 
     @property
     def waiting(self) -> int:
-        """How many draws wait for their report."""
+        """The number of draws that wait for their report."""
         return len(self._tickets.waiting)
 
     @property

@@ -126,6 +126,11 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError:
         db.close()
+        if path.with_name("run.db-journal").exists():
+            # its writer was killed in a transaction: SQLite undoes it, if it may write here
+            db = sqlite3.connect(uri.replace("mode=ro", "mode=rw"), uri=True, isolation_level=None)
+            db.execute("PRAGMA query_only = ON")
+            return db
         # SQLite needs to create files next to run.db. If it cannot, and there is no -wal file,
         # no process is writing: read run.db alone
         if path.with_name("run.db-wal").exists():
@@ -275,10 +280,10 @@ _LAST_EVALUATION = (
 )
 
 
-def best_runs(db: sqlite3.Connection) -> list[int]:
-    """The runs by their mean return in the last evaluation, best first; empty if there was none."""
-    query = f"SELECT run {_LAST_EVALUATION} ORDER BY avg(return) DESC, run"
-    return [int(run) for (run,) in db.execute(query)]
+def best_runs(db: sqlite3.Connection) -> dict[int, float]:
+    """The mean return of each run in the last evaluation, best first; empty if there was none."""
+    query = f"SELECT run, avg(return) {_LAST_EVALUATION} ORDER BY avg(return) DESC, run"
+    return {int(run): float(mean) for run, mean in db.execute(query)}
 
 
 def final_returns(db: sqlite3.Connection, chunks: int) -> list[float]:

@@ -11,11 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import mastery
+
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that can change results."""
-    found = {"python": platform.python_version()}
-    for name in ("mastery", "numpy", "jax", "jaxlib", "equinox", "optax", "gymnasium", "minigrid"):
+    found = {"python": platform.python_version(), "mastery": mastery.__version__}
+    for name in ("numpy", "jax", "jaxlib", "equinox", "optax", "gymnasium", "minigrid"):
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
     return found

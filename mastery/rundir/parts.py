@@ -1,10 +1,11 @@
-"""A recorded job is a folder of parts: one directory with a run.db for each call of `record`.
+"""Jobs that are folders of parts: several directories, each with a run.db and its own writer.
+
+A recorded job has a part for each call of `record`, so any number of processes can record into one
+folder. (A job trained in parts is in `mastery.rundir.split`.)
 
     runs/mine/recorded.json   marks the folder, and names the curriculum of its parts
     runs/mine/mr-0/run.db     a part: one run of one program
     runs/mine/mr-1/run.db
-
-Each part has its own writer, so any number of processes can record into one folder.
 """
 
 from __future__ import annotations
@@ -17,24 +18,28 @@ from mastery.checkpoint import replace_file
 from mastery.curriculum import Curriculum
 from mastery.errors import CheckpointError, MasteryError
 from mastery.rundir.database import is_recorded
+from mastery.rundir.split import is_split, split_parts
 
 MARKER = "recorded.json"
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a directory is a recorded job: a folder of parts."""
-    return _is_file(path / MARKER)
+    """Whether a directory is a folder of parts: a recorded job, or one trained in parts."""
+    return _is_file(path / MARKER) or is_split(path)
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The parts of a recorded job that have begun, in the order of their names and numbers."""
+    """The parts of a folder that have begun: in the order of their names and numbers, or of the
+    job's runs."""
+    if is_split(folder):
+        return split_parts(folder)
     found = [path for path in folder.iterdir() if _is_file(path / "run.db") and is_recorded(path)]
     return sorted(found, key=_by_number)
 
 
 def holds_job(path: Path) -> bool:
-    """Whether a directory holds a job: a run.db, or parts of a recorded one."""
-    if _is_file(path / "run.db"):
+    """Whether a directory holds a job: a run.db, or parts of one."""
+    if _is_file(path / "run.db") or is_split(path):
         return True
     try:
         return is_folder(path) and bool(parts_of(path))
@@ -70,6 +75,8 @@ def mark_folder(folder: Path, curriculum: Curriculum) -> None:
     except OSError as error:
         raise CheckpointError(f"cannot make {folder}: {error.strerror}") from None
     about = {"curriculum": curriculum.fingerprint, "name": curriculum.name}
+    if is_split(folder):
+        raise MasteryError(f"{folder} holds a job trained in parts; record into another folder")
     if not is_folder(folder):
         replace_file(folder / MARKER, [json.dumps(about).encode()])
     try:

@@ -2,8 +2,8 @@
 
 This reads only run.db (`mastery.rundir.store` and `mastery.rundir.part` write it), so it needs no
 JAX and works while the job is training. Arrays have the axes (points, runs, tasks); a point is a
-chunk of updates. A recorded job may have several parts, each with its own run.db; their curves are
-put side by side.
+chunk of updates. A job may have several parts, each with its own run.db; their curves are put side
+by side.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from mastery.rundir.database import (
 )
 from mastery.rundir.metrics import POLICIES
 from mastery.rundir.parts import holds_job, is_folder, parts_of
-from mastery.rundir.side_by_side import scalars_side_by_side, side_by_side
+from mastery.rundir.side_by_side import POINTS, scalars_side_by_side, side_by_side
+from mastery.rundir.split import Split, is_split, read_split
 
 RECENT = 5  # chunks over which the returns at the end of training are averaged
 
@@ -139,7 +140,8 @@ def load_results(directory: str | Path) -> Results:
     found = parts_of(directory)
     if not found:
         raise MasteryError(f"{directory} holds no job yet: nothing was recorded in it")
-    return join(directory, [read_part(path) for path in found])
+    parts = [read_part(path) for path in found]
+    return join(directory, parts, read_split(directory) if is_split(directory) else None)
 
 
 def read_part(directory: Path, tasks: int | None = None) -> Results:
@@ -185,8 +187,13 @@ def read_part(directory: Path, tasks: int | None = None) -> Results:
         )
 
 
-def join(directory: Path, parts: Sequence[Results]) -> Results:
-    """The parts of a recorded job as one, with a run for each.
+def join(directory: Path, parts: Sequence[Results], whole: Split | None = None) -> Results:
+    """The parts of a job as one.
+
+    Args:
+        directory: The folder of the parts.
+        parts: Each part.
+        whole: The job that is trained in these parts; None if they were recorded.
 
     Raises:
         MasteryError: If they differ in their curriculum or unit.
@@ -202,28 +209,44 @@ def join(directory: Path, parts: Sequence[Results]) -> Results:
     totals = [part.total for part in parts if part.total is not None]
     ends = [part.ended for part in parts]
     sessions = [session for part in parts for session in part.sessions]
-    job = {
-        **first.job,
-        "programs": list(dict.fromkeys(text for p in parts for text in p.job["programs"])),
-        "seeds": max(sum(p.labels == other.labels for p in parts) for other in parts),
-        "total": max(totals, default=None),
-    }
+    job = (
+        whole.job
+        if whole is not None
+        else {
+            **first.job,
+            "programs": list(dict.fromkeys(text for p in parts for text in p.job["programs"])),
+            "seeds": max(sum(p.labels == other.labels for p in parts) for other in parts),
+            "total": max(totals, default=None),
+        }
+    )
+    # a whole job has all its points, as if it had been trained in one process
+    most = POINTS if whole is None else max(sum(len(part.frames) for part in parts), 1)
+    known = [part.solved for part in parts if part.solved is not None]
     return replace(
         first,
-        **vars(side_by_side(parts)),
+        **vars(side_by_side(parts, most)),
         directory=directory,
         labels=tuple(label for part in parts for label in part.labels),
         programs=tuple(program for part in parts for program in part.programs),
         seeds=tuple(seed for part in parts for seed in part.seeds),
         changes=tuple(changes for part in parts for changes in part.changes),
+        solved=np.concatenate(known) if len(known) == len(parts) else None,
         job=job,
         sessions=tuple(sorted(sessions, key=lambda session: session.started)),
-        created=min(part.created for part in parts),
-        ended=None if None in ends else ends[-1],
+        created=min(part.created for part in parts) if whole is None else whole.created,
+        ended=joined_end(ends),
         training=any(part.training for part in parts),
         remarks=tuple(r._replace(run=run) for run, p in enumerate(parts) for r in p.remarks),
-        scalars=scalars_side_by_side([part.scalars for part in parts]),
+        scalars=scalars_side_by_side(
+            [part.scalars for part in parts], [len(part.labels) for part in parts], most
+        ),
     )
+
+
+def joined_end(ends: Sequence[str | None]) -> str | None:
+    """Why all parts are finished; None if one is not."""
+    known = [end for end in ends if end is not None]
+    return "; ".join(dict.fromkeys(known)) if len(known) == len(ends) else None
 
 
 def _curriculum(part: Results) -> str:
@@ -312,7 +335,8 @@ def _summary(path: Path) -> Summary:
     try:
         if not is_folder(path):
             return _summary_of(path)
-        return _joined([_summary_of(part) for part in parts_of(path)], path)
+        parts = [_summary_of(part) for part in parts_of(path)]
+        return _joined_split(parts, path) if is_split(path) else _joined(parts, path)
     except MasteryError as error:
         return Summary(path, str(error))
 
@@ -333,6 +357,19 @@ def _joined(parts: Sequence[Summary], path: Path) -> Summary:
         created=min(part.created for part in parts),
         worst=min((part.worst for part in parts if part.worst is not None), default=None),
         best=max((part.best for part in parts if part.best is not None), default=None),
+    )
+
+
+def _joined_split(parts: Sequence[Summary], path: Path) -> Summary:
+    """The parts of one job as one line; `frames` is the mean over runs."""
+    whole = read_split(path)
+    sizes = [end - first for first, end in whole.runs]
+    done = sum(size * part.frames for size, part in zip(sizes, parts, strict=True))
+    return replace(
+        _joined(parts, path),
+        seeds=int(whole.job["seeds"]),
+        frames=done // sum(sizes),
+        created=whole.created,
     )
 
 

@@ -14,7 +14,7 @@ from mastery.rundir.curves import Curves, Evaluations, Floats, Scalars
 POINTS = 2048  # the most that several runs have in common
 
 
-def side_by_side(parts: Sequence[Curves]) -> Curves:
+def side_by_side(parts: Sequence[Curves], most: int = POINTS) -> Curves:
     """The runs of all parts, at common points.
 
     After a part's end, its last probability, mastery and progress are held; returns are NaN, and
@@ -22,10 +22,11 @@ def side_by_side(parts: Sequence[Curves]) -> Curves:
 
     Args:
         parts: The curves, with the same tasks.
+        most: The most points. Points that need no merging stay as they are, to the bit.
     """
     if len(parts) == 1:
         return _only_curves(parts[0])
-    points = common_points([part.frames for part in parts])
+    points = common_points([part.frames for part in parts], most)
     moved = [_at(part, points) for part in parts]
     both = {name: [found[name] for found in moved] for name in moved[0]}
     last = {name: np.max(both.pop(name), axis=0) for name in ("steps", "seconds")}
@@ -63,7 +64,9 @@ def common_points(frames: Sequence[NDArray[Any]], most: int = POINTS) -> NDArray
 def _at(part: Curves, points: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """A part's arrays at the common points."""
     where = np.searchsorted(points, part.frames)
-    fewer = part.merged(np.flatnonzero(np.diff(where, prepend=-1)), np.diff(part.steps, prepend=0))
+    starts = np.flatnonzero(np.diff(where, prepend=-1))
+    alone = len(starts) == len(where)
+    fewer = part if alone else part.merged(starts, np.diff(part.steps, prepend=0))
     rows = np.unique(where)
     held = np.searchsorted(rows, np.arange(len(points)), "right") - 1
 
@@ -100,14 +103,24 @@ def _evaluations(parts: Sequence[Evaluations]) -> Evaluations:
     return Evaluations(frames, *found)
 
 
-def scalars_side_by_side(parts: Sequence[Mapping[str, Scalars]]) -> dict[str, Scalars]:
-    """The scalars of all parts, each of one run; NaN for a run that has not logged one."""
+def scalars_side_by_side(
+    parts: Sequence[Mapping[str, Scalars]], runs: Sequence[int], most: int = POINTS
+) -> dict[str, Scalars]:
+    """The scalars of all parts; NaN for a run that has not logged one.
+
+    Args:
+        parts: The scalars of each part.
+        runs: The number of its runs.
+        most: The most points.
+    """
     names = dict.fromkeys(name for part in parts for name in part)
-    none = Scalars(np.empty(0, np.int64), np.empty((0, 1)))
     found = {}
     for name in names:
-        own = [part.get(name, none) for part in parts]
-        points = common_points([x.frames for x in own])
+        own = [
+            part.get(name, Scalars(np.empty(0, np.int64), np.empty((0, count))))
+            for part, count in zip(parts, runs, strict=True)
+        ]
+        points = common_points([x.frames for x in own], most)
         values = [bin_means(x, points) for x in own]
         found[name] = Scalars(points, np.concatenate(values, axis=1))
     return found

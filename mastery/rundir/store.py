@@ -47,6 +47,7 @@ from mastery.rundir.milestones import KIND as AGENTS_KIND
 from mastery.rundir.milestones import agent_name, kept_chunks
 from mastery.rundir.results import load_results
 from mastery.rundir.soundness import check_rows, check_values, superseded, superseded_agents
+from mastery.rundir.split import is_split
 from mastery.rundir.writing import lock_directory, now, transaction, writing
 
 KIND = "mastery.runs"  # kind of the checkpoints; a change would make old ones unreadable
@@ -102,13 +103,22 @@ class Store:
                 if job is None:
                     self._check()
                 self._db = sqlite3.connect(
-                    self.directory / "run.db", isolation_level=None, timeout=30
+                    self.directory / "run.db",
+                    isolation_level=None,
+                    timeout=30,
+                    check_same_thread=False,  # `record` may be called from another thread
                 )
-                self._db.execute("PRAGMA journal_mode = WAL")
+                if job is None:
+                    about = read_description(self.directory, self._db)[0]
+                else:
+                    about = json.loads(json.dumps(job.to_dict()))
+                # SQLite's WAL is for one machine; a part's readers may be on another one
+                mode = "DELETE" if "only" in about else "WAL"
+                self._db.execute(f"PRAGMA journal_mode = {mode}")
                 self._db.execute("PRAGMA synchronous = FULL")
                 if job is not None:
                     self._create(job)
-                self.description = read_description(self.directory, self._db)[0]
+                self.description = about
                 self._upgrade()
             except BaseException:
                 self._lock.close()
@@ -353,19 +363,25 @@ def check_new(directory: Path) -> None:
     """Raise MasteryError unless the directory is new or empty."""
     if directory.exists() and not directory.is_dir():
         raise MasteryError(f"{directory} is a file; choose a new or empty folder")
+    if is_split(directory):
+        raise _holds(directory)
     if (directory / "run.db").exists():
         with open_database(directory) as db:
             if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 return  # a job that was stopped before it was written
             read_description(directory, db)
-        raise MasteryError(
-            f"{directory} already holds a job; continue it with --resume "
-            f"{shlex.quote(str(directory))}, or choose another folder"
-        )
+        raise _holds(directory)
     if directory.is_dir() and any(
         p.name not in ("checkpoints", "agents", "lock") for p in directory.iterdir()
     ):
         raise MasteryError(f"{directory} is not empty; choose a new or empty folder")
+
+
+def _holds(directory: Path) -> MasteryError:
+    return MasteryError(
+        f"{directory} already holds a job; continue it with --resume "
+        f"{shlex.quote(str(directory))}, or choose another folder"
+    )
 
 
 @contextlib.contextmanager

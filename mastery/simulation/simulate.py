@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mastery.curriculum import Curriculum
-from mastery.errors import MasteryError, ProgramError, check_whole
+from mastery.errors import MasteryError, ProgramError, check_whole, install
 from mastery.programs.check import check_fits
 from mastery.programs.distribution import cumulative, draw
 from mastery.programs.evidence import Evidence
@@ -226,7 +226,7 @@ def _chunks(backend: str) -> Callable[..., Iterator[_Carry]]:
     if backend not in ("auto", "jax", "numpy"):
         raise MasteryError(f"backend is {backend!r}; choose from auto, jax, numpy")
     if backend == "jax" and not find_spec("jax"):
-        raise MasteryError("backend jax needs jax: pip install 'mastery[train]'")
+        raise MasteryError(f"backend jax needs jax: {install('train')}")
     return _numpy_chunks if backend == "numpy" or not find_spec("jax") else _jax_chunks
 
 

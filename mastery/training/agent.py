@@ -30,7 +30,7 @@ from mastery.minigrid.editions import TODAY, find_edition
 from mastery.reasoning.alphabet import ANSWER, decode, encode
 from mastery.rundir.database import agents, best_runs, checkpoints, open_database
 from mastery.rundir.milestones import KIND as AGENTS_KIND
-from mastery.rundir.milestones import kept_runs
+from mastery.rundir.split import find_part, is_split, read_split, split_parts
 from mastery.rundir.store import KIND
 from mastery.training.job import Job, Run, digits_of, read_job
 from mastery.training.loops.named_arrays import AGENT, restore
@@ -223,6 +223,9 @@ def load_agent(
         >>> action = agent.act(observation)
     """
     directory = Path(directory)
+    if is_split(directory):
+        whole = _best_of_all(directory, at) if run is None else run
+        return load_agent(*find_part(directory, whole), seed, at)
     job = read_job(directory)
     found = moments(directory, job)
     runs = job.runs
@@ -265,13 +268,12 @@ def moments(directory: Path, job: Job) -> list[Moment]:
     """The moments of training whose agents can be loaded, newest first; checkpoints before agents
     of the same time."""
     each, every = job.frames_of_update, range(len(job.runs))
-    kept = kept_runs([run.label for run in job.runs])
     with open_database(directory) as db:
         found = [
             Moment(step * each, directory / "checkpoints" / name, KIND, every)
             for step, name in checkpoints(db)
         ] + [
-            Moment(step * each, directory / "agents" / name, AGENTS_KIND, kept)
+            Moment(step * each, directory / "agents" / name, AGENTS_KIND, job.kept)
             for step, name in agents(db)
         ]
     return sorted(found, key=lambda moment: -moment.frames)
@@ -281,6 +283,18 @@ def _best(directory: Path, among: Sequence[int]) -> int:
     """The best of some runs in the last evaluation; the first if there was none."""
     with open_database(directory) as db:
         return next((run for run in best_runs(db) if run in among), among[0])
+
+
+def _best_of_all(folder: Path, at: int | None) -> int:
+    """The best run of a job in parts; with `at`, of those whose agents are kept."""
+    returns = np.full(len(read_job(folder).runs), -np.inf)
+    for part, (first, _) in zip(split_parts(folder), read_split(folder).runs, strict=True):
+        job = read_job(part)
+        with open_database(part) as db:
+            scores = best_runs(db)
+        among = range(len(job.runs)) if at is None else job.kept
+        returns[[first + run for run in among]] = [scores.get(run, -np.inf) for run in among]
+    return int(returns.argmax())
 
 
 def _arrays(

@@ -61,8 +61,9 @@ def cache_folder() -> Path:
 
 
 def accelerated() -> bool:
-    """Whether a GPU or TPU plugin of JAX is installed."""
-    return bool(entry_points(group="jax_plugins"))
+    """Whether a GPU or TPU plugin of JAX is installed, and JAX may use it."""
+    may = os.environ.get("JAX_PLATFORMS", "").strip() != "cpu"
+    return may and bool(entry_points(group="jax_plugins"))
 
 
 def cores() -> int:

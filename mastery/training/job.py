@@ -21,6 +21,8 @@ from mastery.programs.recipe import default_program
 from mastery.reasoning.families import FAMILIES, LEVELS
 from mastery.rundir.database import open_database, read_description, reading
 from mastery.rundir.metrics import SCORES
+from mastery.rundir.milestones import kept_runs
+from mastery.rundir.split import is_split, read_split
 
 # by the kind of environments
 LEARNERS = {"minigrid": PPO, "gymnasium": PPO, "addition": ADDITION, "reasoning": REASONING}
@@ -66,6 +68,8 @@ class Job:
         stop_mastered: Stop once every task's mastery reaches this in every run, e.g. 0.9.
         stop_return: Stop once every task's mean return over the last chunks reaches this in
             every run.
+        only: Train only some of the runs, as a part of this job: the first, and one more than the
+            last. By default all.
 
     Raises:
         MasteryError: If a value is invalid.
@@ -89,6 +93,7 @@ class Job:
     episodes: int = 32
     stop_mastered: float | None = None
     stop_return: float | None = None
+    only: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -137,6 +142,12 @@ class Job:
             raise MasteryError("there must be a variant at least, and each of them once")
         for changes in self.points:
             replace(self.settings, **changes)  # raises if a value is invalid
+        first, end = self.rows.start, self.rows.stop
+        if not 0 <= first < end <= len(self.every_run):
+            raise MasteryError(
+                f"only is {self.only}; the job has runs 0 to {len(self.every_run) - 1}, and a part "
+                "has some of them: give its first, and one more than its last"
+            )
 
     def _check_length(self) -> None:
         """The loops count updates in 32 bits."""
@@ -166,7 +177,18 @@ class Job:
 
     @property
     def runs(self) -> list[Run]:
-        """All runs, ordered by program, then by point, then by seed."""
+        """The runs to train, ordered by program, then by point, then by seed."""
+        return self.every_run[self.rows.start : self.rows.stop]
+
+    @property
+    def rows(self) -> range:
+        """The places of `runs` in `every_run`."""
+        programs, points = len(self.programs), len(self.points)
+        return range(programs * points * self.seeds) if self.only is None else range(*self.only)
+
+    @property
+    def every_run(self) -> list[Run]:
+        """The runs of the whole job, also of those parts of it that are trained apart."""
         seeds = range(self.seed, self.seed + self.seeds)
         return [
             Run(program, seed, point)
@@ -174,6 +196,12 @@ class Job:
             for point in self.points
             for seed in seeds
         ]
+
+    @property
+    def kept(self) -> list[int]:
+        """The runs whose agents are kept from several moments of training."""
+        whole = kept_runs([run.label for run in self.every_run])
+        return [run - self.rows.start for run in whole if run in self.rows]
 
     @property
     def own(self) -> dict[str, OwnRecipe]:
@@ -214,6 +242,8 @@ class Job:
     def to_dict(self) -> dict[str, Any]:
         """The job as plain data for JSON; `from_dict` reads it."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.only is None:
+            del plain["only"]
         unit = self.settings.unit
         plain |= {"per_update": self.frames_of_update, "unit": unit}  # for readers
         plain["score"] = SCORES[unit]
@@ -240,12 +270,15 @@ class Job:
                 "settings": LEARNERS[data["environments"]].settings(**data["settings"]),
                 "grid": {name: tuple(values) for name, values in data["grid"].items()},
                 "variants": tuple(data["variants"]),
+                "only": tuple(data["only"]) if data.get("only") is not None else None,
             }
         )
 
 
 def read_job(directory: str | Path) -> Job:
-    """Read the job of a run directory."""
+    """Read the job of a run directory; the whole job if it is trained in parts."""
+    if is_split(Path(directory)):
+        return parse_job(directory, read_split(Path(directory)).job)
     with open_database(Path(directory)) as db:
         description = read_description(Path(directory), db)[0]
     if description.get("kind") == "recorded":

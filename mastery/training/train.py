@@ -20,9 +20,11 @@ from mastery.errors import CheckpointError, MasteryError, MasteryWarning, Progra
 from mastery.rundir.database import last_chunks, open_database
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
-from mastery.rundir.milestones import is_milestone, kept_runs
+from mastery.rundir.milestones import is_milestone
 from mastery.rundir.results import RECENT
+from mastery.rundir.split import is_split, split_parts
 from mastery.rundir.store import Agents, Store, check_new, totals
+from mastery.training.behind import Behind
 from mastery.training.doubts import Doubts
 from mastery.training.job import Job, parse_job, read_job
 from mastery.training.loops.loop import Loop
@@ -30,6 +32,7 @@ from mastery.training.loops.named_arrays import AGENT
 from mastery.training.signals import interrupts
 
 CHECKPOINT_SECONDS = 30.0
+STOPPING = "stopping after this chunk; again to stop at once"
 
 
 class Means(NamedTuple):
@@ -71,6 +74,8 @@ class TrainOptions:
         command: The command line to record with the session.
         report: Called with the `Progress` after every chunk.
         note: Called with each line that the user should see.
+        stop: Asked after every chunk; True stops training as Ctrl-C does.
+        loop: Makes the loop, from a job and `note`; by default that of the job's environments.
     """
 
     minutes: float | None = None
@@ -79,6 +84,8 @@ class TrainOptions:
     command: str = ""
     report: Report | None = None
     note: Note | None = None
+    stop: Callable[[], bool] | None = None
+    loop: Callable[[Job, Note | None], Loop] | None = None
 
 
 _DEFAULT = TrainOptions()
@@ -103,7 +110,7 @@ def train(job: Job, directory: str | Path, options: TrainOptions = _DEFAULT) -> 
     Args:
         job: What to train.
         directory: The run directory, new or empty.
-        options: When to stop and to save, and whom to tell.
+        options: When to stop, when to save, and what to call with progress.
 
     Returns:
         Where the job was saved, how far it got and why it stopped.
@@ -119,7 +126,7 @@ def train(job: Job, directory: str | Path, options: TrainOptions = _DEFAULT) -> 
         >>> mastery.resume("runs/first")
     """
     check_new(Path(directory))
-    loop = make_loop(job, options.note)  # raises before anything is written
+    loop = (options.loop or make_loop)(job, options.note)  # raises before anything is written
     with Store(directory, job) as store:
         return _train(store, job, loop, options)
 
@@ -133,7 +140,7 @@ def resume(
 
     Args:
         directory: The run directory.
-        options: When to stop and to save, and whom to tell.
+        options: When to stop, when to save, and what to call with progress.
         frames: A new number of frames per run, at least those already trained.
 
     Returns:
@@ -149,6 +156,10 @@ def resume(
         MasteryWarning: If the source of a program of your own has changed. With `options.note`,
             that is noted instead.
     """
+    if is_split(Path(directory)):
+        from mastery.training.parts import resume_parts
+
+        return resume_parts(Path(directory), options, frames)
     with Store(directory) as store:
         job = parse_job(directory, store.description)
         changed = _with_frames(directory, job, store.step, frames)
@@ -156,16 +167,17 @@ def resume(
         if store.ended is not None and not extended:
             return Trained(store.directory, store.step, store.ended, False)
         _check_place(store, changed, options.elsewhere)
-        loop = _loop_again(changed, store.description.get("sources", {}), options.note)
+        loop = _loop_again(changed, store.description.get("sources", {}), options)
         if extended:
             store.change(changed)
         return _train(store, changed, loop, options)
 
 
-def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]], note: Note | None) -> Loop:
+def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]], options: TrainOptions) -> Loop:
     """The loop of a saved job; `sources` says where its own programs were, and their SHA-256."""
+    note = options.note
     try:
-        loop = make_loop(job, note)
+        loop = (options.loop or make_loop)(job, note)
     except ProgramError as error:
         places = ", ".join(source["file"] for source in sources.values())
         hint = f"; the job was started with {places}" if places else ""
@@ -186,9 +198,12 @@ def _loop_again(job: Job, sources: Mapping[str, Mapping[str, str]], note: Note |
 def job_to_resume(directory: str | Path, frames: int | None = None) -> Job:
     """The job of a run directory as `resume` would train it; raises what `resume` would raise."""
     job = read_job(directory)
-    with open_database(Path(directory)) as db:
-        last = last_chunks(db, 1)
-    return _with_frames(directory, job, last[0][0] if last else 0, frames)
+    done = 0
+    for part in split_parts(Path(directory)) if is_split(Path(directory)) else [Path(directory)]:
+        with open_database(part) as db:
+            last = last_chunks(db, 1)
+        done = max(done, last[0][0] if last else 0)
+    return _with_frames(directory, job, done, frames)
 
 
 def _with_frames(directory: str | Path, job: Job, done: int, frames: int | None) -> Job:
@@ -266,10 +281,16 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
     before = store.seconds
     started = saved = time.monotonic()
     first, ended, doubts = step, None, Doubts(job)
-    with contextlib.closing(loop), interrupts(partial(_interrupt, note)) as interrupted:
+    with (
+        contextlib.closing(loop),
+        Behind() as behind,
+        interrupts(partial(_interrupt, note)) as interrupted,
+    ):
         carry = _carry(loop, arrays)
         # the untrained agents; listed with the first chunk
-        moments = {0: _agents(job, loop.save(carry))} if arrays is None and _plays(job) else {}
+        moments = (
+            {0: _agents(job, loop.save(carry, AGENT))} if arrays is None and _plays(job) else {}
+        )
         del arrays
         if step >= job.updates:  # the job was shortened to what is trained already
             ended = _all_trained(job, step)
@@ -288,19 +309,20 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             due = every and (step // job.chunk % every == 0 or ended is not None)
             evaluation = loop.evaluate(carry, step) if due else None
             out_of_time = minutes is not None and time.monotonic() - started >= 60 * minutes
-            stop = ended is not None or out_of_time or bool(interrupted)
+            asked = bool(interrupted) or (options.stop is not None and options.stop())
+            stop = ended is not None or out_of_time or asked
             keep = stop or time.monotonic() - saved >= options.checkpoint_seconds
             seconds = before + time.monotonic() - started
             try:
                 if step == first + job.chunk:
                     store.begin_session(options.command, first)
-                milestone = _plays(job) and is_milestone(step // job.chunk)
-                arrays = loop.save(carry) if keep or milestone else None
-                if arrays is not None and milestone:
-                    moments[step] = _agents(job, arrays)
-                whole = arrays if keep else None
-                store.record(step, seconds, metrics, evaluation, whole, ended, moments)
+                if _plays(job) and is_milestone(step // job.chunk):
+                    moments[step] = _agents(job, loop.save(carry, AGENT))
+                arrays = loop.save(carry) if keep else None
+                behind(store.record, step, seconds, metrics, evaluation, arrays, ended, moments)
                 moments = {}
+                if stop:
+                    behind.wait()
             except CheckpointError as error:
                 where = shlex.quote(str(store.directory))
                 raise CheckpointError(
@@ -310,7 +332,7 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
                 saved = time.monotonic()
             if report is not None:
                 try:
-                    report(_progress(job, step, speed, metrics, recent))
+                    report(progress_of(job, step, speed, metrics, recent))
                 except OSError:
                     report = None  # the reader has gone; keep training
             if stop:
@@ -326,13 +348,13 @@ def _carry(loop: Loop, arrays: dict[str, NDArray[Any]] | None) -> Any:
 
 def _plays(job: Job) -> bool:
     """Whether `mastery play` can show the job's agents, so that some of them are kept."""
-    return job.environments in ("minigrid", "gymnasium")
+    return job.environments in ("minigrid", "gymnasium") and bool(job.kept)
 
 
 def _agents(job: Job, arrays: Mapping[str, NDArray[Any]]) -> Agents:
-    """What plays, of the runs that are kept, from the arrays of all runs."""
-    runs = kept_runs([run.label for run in job.runs])
-    return runs, {name: x[runs] for name, x in arrays.items() if name.startswith(AGENT)}
+    """What plays, of the runs that are kept, from the agents of all runs."""
+    runs = job.kept
+    return runs, {name: x[runs] for name, x in arrays.items()}
 
 
 def _check_probabilities(job: Job, step: int, metrics: Metrics) -> None:
@@ -372,7 +394,8 @@ def _sums(recent: Recent) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return episodes.sum(0), np.nansum(episodes * np.stack([mean for _, mean in recent]), 0)
 
 
-def _progress(job: Job, step: int, speed: float, metrics: Metrics, recent: Recent) -> Progress:
+def progress_of(job: Job, step: int, speed: float, metrics: Metrics, recent: Recent) -> Progress:
+    """The progress after a chunk, from its metrics and the `totals` of the last ones."""
     groups: dict[str, list[int]] = {}
     for i, run in enumerate(job.runs):
         groups.setdefault(run.label, []).append(i)
@@ -411,4 +434,4 @@ def _interrupt(note: Note | None, times: int) -> None:
     if times > 1:
         raise KeyboardInterrupt
     if note is not None:
-        note("stopping after this chunk; again to stop at once")
+        note(STOPPING)

@@ -483,7 +483,7 @@ except ValueError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert f"pip install 'mastery[{extra}]'" in done.stdout
+    assert f"pip install 'mastery-curriculum[{extra}]'" in done.stdout
     assert len(done.stdout.splitlines()) == 1
 
 

@@ -321,4 +321,4 @@ def test_a_missing_library_is_one_line_that_names_the_extra(library):
     command = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True)
     assert f"MasteryError: mastery.adapters.{library} needs {library}: pip" in done.stderr
-    assert done.stderr.strip().endswith(f"pip install 'mastery[{library}]'")
+    assert done.stderr.strip().endswith(f"pip install 'mastery-curriculum[{library}]'")

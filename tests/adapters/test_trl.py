@@ -372,3 +372,21 @@ def test_what_is_recorded_is_what_the_trainer_saw_and_resumes(tmp_path):
     assert len(found.seeds) == 1
     assert found.steps.tolist() == straight.steps.tolist()
     assert np.allclose(found.returns, straight.returns, equal_nan=True)
+
+
+def test_the_script_of_the_page_runs_as_it_is_pasted(tmp_path, monkeypatch, capsys):
+    """With a small model of the example's in place of the one that it would download."""
+    page = (Path(__file__).parents[2] / "docs" / "adapters" / "trl.md").read_text()
+    script = page.partition("```python\n")[2].partition("```\n")[0]
+    tokenizer = example.make_tokenizer()
+    example.make_model(tokenizer).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    for written, here in {
+        '"Qwen/Qwen2.5-0.5B-Instruct"': repr(str(tmp_path / "model")),
+        "max_steps=100": "max_steps=2, use_cpu=True, bf16=False, report_to='none'",
+    }.items():
+        assert script.count(written) == 1
+        script = script.replace(written, here)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(script, "trl.md", "exec"), {"__name__": "__main__"})
+    assert "two digits" in capsys.readouterr().out

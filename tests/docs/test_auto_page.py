@@ -56,3 +56,25 @@ def test_the_table_of_hidden_orders_is_that_of_the_runs(page, capsys, monkeypatc
     printed = rows(capsys.readouterr().out)
     assert len(printed) > 10
     assert [row for row in printed if row not in page] == []
+
+
+def test_the_costs_of_a_wrong_order_are_those_of_the_curves(monkeypatch):
+    """The table in docs/which.md: mean areas relative to those of `uniform`."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    auto = runpy.run_path(str(ROOT / "benchmarks" / "auto.py"))
+    orders = {"true": None, "none": None, **dict.fromkeys(auto["WRONG"]["auto"])}
+    rows = {order: [] for order in orders}
+    for curriculum in ("key-corridor", "blocked-unlock-pickup", "obstructed-maze"):
+        found = auto["curves"].load(DATA / "curves" / f"{curriculum}.npz")
+        mean = {program: found.area(program).mean() for program in found.runs}
+        without = {"auto": auto["name"](auto["NONE"]), "mr": auto["name"](auto["WITHOUT"])}
+        for order in rows:
+            for program in ("mr", "auto"):
+                given = auto["name"](auto["text"](program, order))
+                given = {"true": program, "none": without[program]}.get(order, given)
+                found_area = mean[given] / mean["uniform"] if given in mean else None
+                rows[order].append("–" if found_area is None else f"{found_area:.2f}")
+    page = (ROOT / "docs" / "which.md").read_text()
+    for order, cells in rows.items():
+        row = f"| {order} | " + " | ".join(cells) + " |"
+        assert row in page, row

@@ -5,8 +5,11 @@ The blocks of a page run one after the other in one namespace. A block after
 """
 
 import ast
+import os
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -84,3 +87,18 @@ def test_commands(page):
                 assert {goal for goal in goals if re.fullmatch(r"[a-z-]+", goal)} <= targets, (
                     command
                 )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["ray", "rllib"])
+def test_the_script_of_an_adapter_runs_as_it_is_pasted(library, tmp_path):
+    pytest.importorskip("ray")
+    (script,) = [b.text for b in blocks(ROOT / "docs" / "adapters" / f"{library}.md") if b.not_run]
+    (tmp_path / "script.py").write_text(script)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": "local"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "script.py"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert {"ray": "easy", "rllib": "near"}[library] in done.stdout

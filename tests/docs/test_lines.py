@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from docs_pages import PAGES, name
+from docs_pages import PAGES, ROOT, name
 
 LONGEST = 100
 MAY_BE_LONG = re.compile(
@@ -12,6 +12,10 @@ MAY_BE_LONG = re.compile(
     r"|\s*<img "
     r"|<p class=\"formula\">"
 )
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

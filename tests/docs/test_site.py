@@ -17,6 +17,7 @@ QUESTIONS = {
     "unordered prompts": "prompts.html",
     "cite": "cite.html",
     "wrong order": "which.html",
+    "set aside": "auto.html",
     "own program": "guides/own-program.html",
     "TRL": "adapters/trl.html",
     "no order": "auto.html",
@@ -91,3 +92,11 @@ def test_the_search_finds_the_right_page_first(site):
         chromium.close()
     assert found == QUESTIONS
     assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in asked)
+
+
+def test_examples_in_docstrings_are_code(site):
+    for page in sorted((site / "reference").glob("*.html")):
+        assert "<blockquote>" not in page.read_text(), page  # what Markdown makes of >>>
+    assert "Curriculum.load(" in re.sub(
+        r"<[^>]+>", "", (site / "reference" / "teacher.html").read_text()
+    )

@@ -146,7 +146,7 @@ def test_clips_that_cannot_be_made_are_refused_before_the_training(monkeypatch, 
     monkeypatch.setitem(sys.modules, "PIL", None)  # as if it were not installed
     out = ["--out", str(tmp_path / "job"), "--report", str(tmp_path / "page.html")]
     result = CliRunner().invoke(app, ["train", "blocked-unlock-pickup", *out, "--clips"])
-    assert str(result.exception) == "a clip needs PIL: pip install 'mastery[train]'"
+    assert str(result.exception) == "a clip needs PIL: pip install 'mastery-curriculum[train]'"
     assert not (tmp_path / "job").exists()
 
 
@@ -154,12 +154,11 @@ def test_the_demo_installs_what_its_clips_need():
     root = Path(__file__).parent.parent.parent
     makefile = (root / "Makefile").read_text()
     extra = re.search(r"^\$\(VENV\)/\.train:.*\n.*'\.\[(\w+)\]'", makefile, re.M)
-    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
     needed = list(extras[extra[1]])
     for package in needed:  # it grows
-        if own := re.fullmatch(r"mastery\[(\w+)\]", package):
+        if own := re.fullmatch(rf"{project['name']}\[(\w+)\]", package):
             needed += extras[own[1]]
     assert any(package.startswith("pillow") for package in needed)
 

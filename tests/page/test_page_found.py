@@ -309,14 +309,17 @@ def test_each_program_says_what_it_does(tmp_path, visit):
     programs = ("auto", "auto:dark=0.0,hint=0.0", "learnability", "uniform", "mr")
     write_report([write(tmp_path / "job", diamond(), DIAMOND, programs)], tmp_path / "page.html")
     page = visit((tmp_path / "page.html").as_uri())
-    own = "does not use equation 1, and its own estimate of mastery can differ from M."
+    own = (
+        "It sets aside a task that has made no progress for long, even if its M is low. It does "
+        "not use equation 1, and its own estimate of mastery can differ from M."
+    )
     others = "this program does not look at progress or order as equation 1 does."
     expected = {
         "auto": "this program needs no order and takes the given one as a hint. It trains on what "
         "answers to training; while nothing succeeds, it trains on one task at a time, in blocks. "
-        f"It {own}",
+        f"{own}",
         "auto:dark=0.0,hint=0.0": "this program needs no order and ignores the given one. It "
-        f"trains on what answers to training. It {own}",
+        f"trains on what answers to training. {own}",
         "learnability": others,
         "uniform": others,
     }

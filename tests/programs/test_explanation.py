@@ -31,7 +31,7 @@ def test_the_order_that_was_found_against_the_given_one():
     assert found.trust == pytest.approx(1 / 3)  # none agrees, one is against: (0 + 1) / (0 + 1 + 2)
     text = str(teacher.explain())
     assert "learned so far: b, a" in text
-    assert "0 of 2 edges agree with that, 1 contradict it, 1 are open; trust 0.33" in text
+    assert "0 of 2 edges agree with this, 1 contradict it, 1 are open; trust 0.33" in text
     assert "contradicted: a → b" in text
 
 
@@ -53,13 +53,43 @@ def test_an_explanation_names_a_few_of_many():
     names = tuple(f"t{i}" for i in range(100))
     given = np.array([[i, i + 1] for i in range(99)])
     learned = np.append(0, np.arange(99, 0, -1))  # the last first, the first not yet
-    text = str(FoundOrder(names, learned, given, 0.01, "t5"))
+    best, still = np.ones(100), np.zeros(100, int)
+    text = str(FoundOrder(names, learned, given, 0.01, "t5", best, still))
     assert text.splitlines()[0].startswith("learned so far: t99, t98, ")
     assert "… (99 of 100)" in text
     assert "0 of 99 edges agree" in text
     assert text.splitlines()[2].endswith(", …")
     assert "all training goes to t5" in text
-    assert "all training" not in str(FoundOrder(names, learned + 1, given, 0.01, "t5"))
+    assert "set aside" not in text
+    every = FoundOrder(names, learned + 1, given, 0.01, "t5", best, still)
+    assert "all training" not in str(every)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-2, 8)])
+def test_a_task_that_stands_still_is_set_aside_and_not_called_learned(low, high):
+    tasks = [Task(name, low, high) for name in ("easy", "stuck", "hard")]
+    teacher = Teacher(Curriculum(tasks), seed=0)
+    for _ in range(400):
+        shares = {"easy": 0.9, "stuck": 0.2, "hard": 0.0}
+        teacher.update({t: [low + share * (high - low)] * 8 for t, share in shares.items()})
+    found = teacher.explain().found
+    assert found.order == ["easy", "stuck"]  # as the program counts, which moves on from both
+    assert found.set_aside == ["stuck"]
+    assert found.best[1] == pytest.approx(0.2, abs=0.02)
+    assert found.still[1] > 300
+    lines = str(found).splitlines()
+    assert lines[0] == "learned so far: easy"
+    rose = f"no rise for {found.still[1]} time-steps"
+    assert lines[1] == f"set aside, no progress: stuck (best 0.20, {rose})"
+
+
+def test_a_task_that_falls_again_was_learned():
+    teacher = Teacher(Curriculum([Task("a"), Task("b")]), seed=0)
+    for score in [0.9] * 60 + [0.5] * 60:
+        teacher.update({"a": [score] * 8, "b": [0.0] * 8})
+    found = teacher.explain().found
+    assert found.order == ["a"]
+    assert found.set_aside == []
 
 
 def test_the_default_follows_an_order_or_needs_none():

@@ -130,6 +130,7 @@ function autoText({ dark, hint }) {
   const hinted = hint > 0 ? ' and takes the given one as a hint' : ' and ignores the given one';
   const given = curriculum().edges.length ? hinted : '';
   return `this program needs no order${given}. It trains on what answers to training${blocks}. It `
+    + 'sets aside a task that has made no progress for long, even if its M is low. It '
     + 'does not use equation 1, and its own estimate of mastery can differ from M.';
 }
 

@@ -3,16 +3,16 @@
 Algorithm 2 of the paper: the teacher gives the probabilities of the tasks, the learner trains on
 tasks drawn from them, and the teacher sees the returns. The code describes one run, in pieces.
 
-On a GPU the pieces are compiled as one function for a chunk of updates, and `jax.vmap` trains all
-runs at once. On a CPU it is faster to train one run after the other, and compiling takes longer
-than many jobs, so each piece is compiled by itself. The large pieces do not depend on the teacher's
-program or, in MiniGrid, on the curriculum: they are compiled once for all jobs with the same
-learner and number of devices. `jax.shard_map` spreads runs over devices.
+On a GPU they are compiled as one function for a chunk of updates, and `jax.vmap` trains all runs at
+once, even those of several jobs (`shared`). On a CPU it is faster to train one run after the other,
+and compiling takes longer than many jobs, so each piece is compiled by itself. The large pieces do
+not depend on the teacher's program or, in MiniGrid, on the curriculum: they are compiled once for
+all jobs with the same learner and number of devices. `jax.shard_map` spreads runs over devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -161,35 +161,38 @@ class CompiledLoop:
         groups = min(len(runs), len(devices) // student.parts)
         at_once = groups if self._in_turn else -(-len(runs) // groups) * groups
         # repeat the last run so that every device has the same number of runs
-        padded = runs + [runs[-1]] * (-len(runs) % at_once)
+        padding = -len(runs) % at_once
+        padded = runs + [runs[-1]] * padding
+        # a part of a job carries all its programs, so that it computes the same to the bit
+        rows = [*job.rows, *[job.rows[-1]] * padding]
+        every = build_switch([run.program for run in job.every_run], job.curriculum, compiled=True)
         shape = (groups, student.parts)
         used = np.array(devices[: groups * student.parts]).reshape(shape)
-        mesh = Mesh(used, ("runs", student.axis))
+        self.mesh = Mesh(used, ("runs", student.axis))
         spread, same = PartitionSpec("runs"), PartitionSpec()  # type: ignore[no-untyped-call]
-        self._at_once, self._sharding = at_once, NamedSharding(mesh, spread)
+        self._at_once, self.sharding = at_once, NamedSharding(self.mesh, spread)
 
         hypers = [job.learner.hyper.of(job.settings)._replace(**run.changes) for run in padded]
         plan = Plan(
-            build_switch([run.program for run in padded], job.curriculum, compiled=True),
+            jax.tree.map(lambda x: np.asarray(x)[rows], every),
             type(hypers[0])(
                 *(np.array(values, np.float32) for values in zip(*hypers, strict=True))
             ),
         )
         self._plans = self._turns(jax.tree.map(_single, plan))
-        new_keys = jax.jit(jax.vmap(jax.random.key), out_shardings=self._sharding)
+        new_keys = jax.jit(jax.vmap(jax.random.key), out_shardings=self.sharding)
         seeds = np.array([run.seed for run in padded], np.uint32)
         self._keys = list(map(new_keys, self._turns(seeds)))
 
-        over = partial(jax.shard_map, mesh=mesh, out_specs=spread, check_vma=False)
+        over = partial(jax.shard_map, mesh=self.mesh, out_specs=spread, check_vma=False)
 
         def compiled(f: Any, donated: Any = ()) -> Any:
             every = over(lambda *given: each_run(f, *given), in_specs=spread)
             # outputs get the sharding of loaded arrays, or JAX would compile a second time
-            return jax.jit(every, donate_argnums=donated, out_shardings=self._sharding)
+            return jax.jit(every, donate_argnums=donated, out_shardings=self.sharding)
 
         self.pieces = pieces(student, plan.program.slots)
         self._begin: Callable[[Array, Plan], Carry]
-        self._advance: Callable[[Carry, Plan], tuple[Carry, Any]]
         if self._in_turn:
             self.pieces = Pieces(*map(compiled, self.pieces, _DONATED))
             self._early = [Early(piece) for piece in self.pieces]
@@ -197,8 +200,8 @@ class CompiledLoop:
             self._begin = run.begin
             self._advance = partial(_updates, run, job.chunk)
         else:
-            self._begin = compiled(self.pieces.begin)
-            self._advance = compiled(partial(_scan, self.pieces, job.chunk), (0,))
+            self._begin = self._early_begin = Early(compiled(self.pieces.begin))
+            self._chunk = compile_chunk([self])
 
         def evaluate(learner: Any, update: Array) -> Evaluation:
             key = jax.random.fold_in(jax.random.key(EVALUATION_SEED), update)
@@ -208,11 +211,19 @@ class CompiledLoop:
         self._evaluate = Early(jax.jit(evaluate))
         self._compiler: EarlyCompiler | None = None
 
+    @property
+    def plan(self) -> Plan:
+        """What does not change in the runs of the first turn; on a GPU these are all runs."""
+        first: Plan = self._plans[0]
+        return first
+
     def prepare(self, new: bool) -> None:
-        if not self._in_turn:
-            return
         compiler = self._compiler = EarlyCompiler(threads=cores())
-        key, plan = self._keys[0], self._plans[0]
+        if not self._in_turn:
+            self.prepare_chunk(compiler, self._chunk, [self])
+            self.prepare_rest(compiler, new)
+            return
+        key, plan = self._keys[0], self.plan
         new_teacher, new_learner, learn, teach = self._early
 
         def learning() -> Any:
@@ -231,27 +242,53 @@ class CompiledLoop:
         if self.job.evaluate_chunks:
             compiler.start(self._evaluate, lambda: (new_learner.shapes(key), np.uint32(0)))
 
+    @staticmethod
+    def prepare_chunk(compiler: EarlyCompiler, chunk: Early, loops: Sequence[CompiledLoop]) -> None:
+        """Start compiling a chunk of updates of these loops, on a GPU."""
+        plans = [loop.plan for loop in loops]
+        compiler.start(chunk, lambda: ([loop.shapes() for loop in loops], plans))
+
+    def prepare_rest(self, compiler: EarlyCompiler, new: bool) -> None:
+        """Start compiling what else training needs, on a GPU."""
+        if new:
+            compiler.start(self._early_begin, lambda: (self._keys[0], self.plan))
+        if self.job.evaluate_chunks:
+            compiler.start(self._evaluate, lambda: (self.shapes().learner, np.uint32(0)))
+
+    def shapes(self) -> Any:
+        """The carry of all runs as shapes, on a GPU."""
+        return self._early_begin.shapes(self._keys[0], self.plan)
+
     def begin(self) -> list[Carry]:
         return list(map(self._begin, self._keys, self._plans))
 
     def advance(self, carry: list[Carry]) -> tuple[list[Carry], Metrics]:
-        after, metrics = zip(*map(self._advance, carry, self._plans), strict=True)
-        if self._in_turn:  # np.stack waits for results, after all turns were dispatched
-            metrics = tuple(jax.tree.map(lambda *x: np.stack(x, 1), *turn) for turn in metrics)
-        return list(after), jax.tree.map(lambda x: np.swapaxes(x, 0, 1), self._own(metrics))
+        if not self._in_turn:
+            after, (metrics,) = self._chunk(carry, [self.plan])
+            return after, self.own_metrics([metrics])
+        turns = [self._advance(*turn) for turn in zip(carry, self._plans, strict=True)]
+        # np.stack waits for results, after all turns were dispatched
+        each = [jax.tree.map(lambda *x: np.stack(x, 1), *metrics) for _, metrics in turns]
+        return [after for after, _ in turns], self.own_metrics(each)
+
+    def own_metrics(self, turns: list[Any]) -> Metrics:
+        """The metrics of all runs, from those of each turn with the runs first."""
+        found: Metrics = jax.tree.map(lambda x: np.swapaxes(x, 0, 1), self._own(turns))
+        return found
 
     def evaluate(self, carry: list[Carry], update: int) -> Evaluation:
         number = np.uint32(update)
         found: Evaluation = self._own([self._evaluate(turn.learner, number) for turn in carry])
         return found
 
-    def save(self, carry: list[Carry]) -> dict[str, NDArray[Any]]:
-        turns = [dict(named(turn)) for turn in carry]
+    def save(self, carry: list[Carry], only: str = "") -> dict[str, NDArray[Any]]:
+        # all copies from the device begin before the first is waited for
+        turns = jax.device_get([dict(named(turn, only)) for turn in carry])
         return {name: self._own([turn[name] for turn in turns]) for name in turns[0]}
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> list[Carry]:
-        begin = self.pieces.begin if self._in_turn else self._begin
-        like = jax.eval_shape(begin, self._keys[0], self._plans[0])
+        begin = self.pieces.begin if self._in_turn else self._early_begin.compiled
+        like = jax.eval_shape(begin, self._keys[0], self.plan)
         one = jax.eval_shape(partial(jax.tree.map, lambda x: x[0]), like)
         padding = len(self._keys) * self._at_once - self._runs
         return self._turns(restore(arrays, one, self._runs, padding))
@@ -265,7 +302,7 @@ class CompiledLoop:
         count = jax.tree.leaves(runs)[0].shape[0]
         return [
             jax.device_put(
-                jax.tree.map(lambda x, at=at: x[at : at + self._at_once], runs), self._sharding
+                jax.tree.map(lambda x, at=at: x[at : at + self._at_once], runs), self.sharding
             )
             for at in range(0, count, self._at_once)
         ]
@@ -284,11 +321,55 @@ def _updates(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, 
     return carry, found
 
 
-def _scan(run: Pieces, count: int, carry: Carry, plan: Plan) -> tuple[Carry, Metrics]:
-    """`count` updates of one run, to be compiled."""
-    found: tuple[Carry, Metrics]
-    found = lax.scan(lambda now, _: run.update(now, plan), carry, length=count)
-    return found
+def compile_chunk(loops: Sequence[CompiledLoop]) -> Early:
+    """A function from the carries and plans of loops to the carries after a chunk of updates and
+    its metrics, with the runs first; to be compiled, for a GPU. The loops' learners must learn in
+    the same way: they learn side by side, as one batch."""
+    spread = loops[0].sharding.spec
+    chunk = partial(_chunk, [loop.pieces for loop in loops], loops[0].job.chunk)
+    every = jax.shard_map(
+        chunk, mesh=loops[0].mesh, in_specs=spread, out_specs=spread, check_vma=False
+    )
+    return Early(jax.jit(every, donate_argnums=(0,), out_shardings=loops[0].sharding))
+
+
+def _chunk(
+    groups: Sequence[Pieces], count: int, carries: Sequence[Carry], plans: Sequence[Plan]
+) -> tuple[list[Carry], list[Metrics]]:
+    """`count` updates of groups of runs that differ in their curriculum or teachers' programs."""
+    hyper = _joined([plan.hyper for plan in plans])
+    sizes = [carry.teacher.probability.shape[0] for carry in carries]
+
+    def one(state: Any, _: None) -> Any:
+        learners, teachers = state
+        probability = _joined([teacher.probability for teacher in teachers])
+        learners, learned = each_run(groups[0].learn, learners, probability, hyper)
+        taught = [
+            each_run(group.teach, teacher, own, plan.program)
+            for group, teacher, own, plan in zip(
+                groups, teachers, _split(learned, sizes), plans, strict=True
+            )
+        ]
+        return (learners, [teacher for teacher, _ in taught]), [metrics for _, metrics in taught]
+
+    state = _joined([carry.learner for carry in carries]), [carry.teacher for carry in carries]
+    (learners, teachers), metrics = lax.scan(one, state, length=count)
+    after = list(map(Carry, teachers, _split(learners, sizes)))
+    return after, jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), metrics)
+
+
+def _joined(groups: Sequence[Any]) -> Any:
+    """The runs of all groups as one."""
+    return jax.tree.map(lambda *x: jnp.concatenate(x) if len(x) > 1 else x[0], *groups)
+
+
+def _split(runs: Any, sizes: Sequence[int]) -> list[Any]:
+    """The runs of each group."""
+    ends = np.cumsum(sizes)
+    return [
+        jax.tree.map(lambda x, a=end - size, b=end: x[a:b], runs)
+        for size, end in zip(sizes, ends, strict=True)
+    ]
 
 
 def each_run(f: Any, *runs: Any) -> Any:

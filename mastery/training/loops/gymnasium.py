@@ -101,11 +101,9 @@ class GymnasiumLoop:
                 )
         self._runs = job.runs
         # every run has a state of every kind of program, so that all runs have the same arrays
-        texts = [run.program for run in self._runs]
+        texts = [run.program for run in job.every_run]
         programs = build_switch(texts, job.curriculum, compiled=False)
-        self._programs: list[Switch] = [
-            tree_map(lambda x, i=i: x[i], programs) for i in range(len(texts))
-        ]
+        self._programs: list[Switch] = [tree_map(lambda x, i=i: x[i], programs) for i in job.rows]
         self._window = programs.slots
         self._slots = [Slot(self.tasks) for _ in range(job.settings.envs)]
 
@@ -160,9 +158,9 @@ class GymnasiumLoop:
         ]
         return Evaluation(*(_small(np.stack(x)) for x in zip(*each, strict=True)))
 
-    def save(self, carry: list[GymnasiumCarry]) -> dict[str, NDArray[Any]]:
+    def save(self, carry: list[GymnasiumCarry], only: str = "") -> dict[str, NDArray[Any]]:
         together = jax.tree.map(lambda *x: np.stack([np.asarray(y) for y in x]), *carry)
-        return dict(named(together))
+        return dict(named(together, only))
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> list[GymnasiumCarry]:
         like = self._begin(0)  # all runs have arrays of the same names and shapes

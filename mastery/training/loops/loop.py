@@ -34,8 +34,9 @@ class Loop(Protocol):
         """Play `job.episodes` episodes (in addition: test examples) per task, policy and run."""
         ...
 
-    def save(self, carry: Any) -> dict[str, NDArray[Any]]:
-        """The carry as named arrays; the first axis of each is the run."""
+    def save(self, carry: Any, only: str = "") -> dict[str, NDArray[Any]]:
+        """The carry as named arrays, or those whose names begin with `only`; the first axis of each
+        is the run."""
         ...
 
     def load(self, arrays: dict[str, NDArray[Any]]) -> Any:

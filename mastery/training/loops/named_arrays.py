@@ -27,8 +27,9 @@ def is_key(leaf: Any) -> bool:
     return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 
-def named(tree: Any) -> list[tuple[str, Any]]:
-    """The arrays (or their shapes and dtypes) of a tree, each named by its path."""
+def named(tree: Any, only: str = "") -> list[tuple[str, Any]]:
+    """The arrays (or their shapes and dtypes) of a tree, each named by its path; of those whose
+    names begin with `only`."""
 
     def plain(leaf: Any) -> Any:
         if not is_key(leaf):
@@ -37,8 +38,11 @@ def named(tree: Any) -> list[tuple[str, Any]]:
             return jax.eval_shape(jax.random.key_data, leaf)
         return jax.random.key_data(leaf)
 
-    found = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return [(jax.tree_util.keystr(path, simple=True, separator="."), plain(x)) for path, x in found]
+    found = [
+        (jax.tree_util.keystr(path, simple=True, separator="."), x)
+        for path, x in jax.tree_util.tree_flatten_with_path(tree)[0]
+    ]
+    return [(name, plain(x)) for name, x in found if name.startswith(only)]
 
 
 def restore(arrays: Mapping[str, NDArray[Any]], like: Any, runs: int, padding: int = 0) -> Any:

@@ -1,0 +1,146 @@
+"""Wrong addresses, and nodes that are not fit: each is said at once, with the remedy."""
+
+import contextlib
+import socket
+import sys
+import threading
+import time
+
+import pytest
+
+from mastery import MasteryError
+from mastery.cli.places import place_of
+from mastery.cluster import place
+from mastery.cluster.connect import check_address
+from mastery.cluster.nodes import Node, Room, find_room
+from mastery.cluster.place import check_versions, comes_back, look, offer
+from mastery.cluster.train import told_failed
+from mastery.rundir.machine import versions
+from mastery.rundir.writing import lock_directory
+
+
+@contextlib.contextmanager
+def listening(answer=b""):
+    """A server that says this, and nothing else."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                talk = server.accept()[0]
+                talk.sendall(answer)
+                time.sleep(0.3)
+                talk.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+def test_a_wrong_address_is_refused_at_once(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = f"127.0.0.1:{server.getsockname()[1]}"
+    with pytest.raises(MasteryError, match=f"no Ray cluster at {closed}: .*refused; start a clust"):
+        check_address(closed)
+    for address in ("nonsense", "host", ":6379", "host:", "host:99999", "host:port"):
+        with pytest.raises(MasteryError, match="give HOST:PORT or auto"):
+            check_address(address)
+    with pytest.raises(MasteryError, match="run this command on a machine of the cluster"):
+        check_address("ray://127.0.0.1:10001")
+    monkeypatch.setenv("RAY_ADDRESS", closed)
+    with pytest.raises(MasteryError, match=f"no Ray cluster at {closed}"):
+        check_address("auto")
+
+
+@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH", b"HTTP/1.1 400"])
+def test_so_is_the_address_of_something_else(answer):
+    with (
+        listening(answer) as address,
+        pytest.raises(MasteryError, match="something else listens there"),
+    ):
+        check_address(address)
+
+
+def test_one_that_never_answers(monkeypatch):
+    monkeypatch.setattr("mastery.cluster.connect.SECONDS", 0.2)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(MasteryError, match="it does not answer"),
+    ):
+        check_address(f"127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_ray_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MasteryError, match=r"--cluster needs ray: pip install 'mastery\[ray\]'"):
+        place_of("auto")
+
+
+def test_room_for_parts():
+    def room(*nodes):
+        return find_room([Node("id", "name", cpus, gpus) for cpus, gpus in nodes])
+
+    assert room((8, 0), (8, 0)) == Room(2, 8, 0)
+    assert room((4, 0), (8, 0), (17, 0)) == Room(1 + 2 + 4, 4, 0)
+    assert room((8, 0), (32, 4), (32, 8)) == Room(12, 1, 1)  # the first has no GPU
+    assert room((0, 4)) == Room(4, 0, 1)
+
+
+def test_a_node_that_sees_the_folder_is_fit(tmp_path):
+    with offer(tmp_path / "new" / "job") as probe:
+        found = look(str(probe.folder), probe.token, "node")
+        assert found["problem"] is None
+        assert found["versions"] == versions()
+        assert comes_back(probe, "node")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_node_that_is_not_fit(tmp_path, monkeypatch):
+    with offer(tmp_path / "job") as probe:
+        folder, token = str(probe.folder), probe.token
+
+        def problem():
+            return look(folder, token, "node")["problem"]
+
+        (probe.folder / "driver").rename(probe.folder / "hidden")
+        assert "does not see the folder (No such file or directory)" in problem()
+        (probe.folder / "driver").write_text("of another job")
+        assert "sees another folder under this path" in problem()
+        (probe.folder / "driver").write_text(token)
+        (probe.folder / "node").mkdir()  # it cannot be written
+        assert "cannot write to the folder (Is a directory)" in problem()
+        (probe.folder / "node").rmdir()
+        monkeypatch.setattr(place, "is_training", lambda folder: False)
+        assert "does not see locks of other machines" in problem()
+        monkeypatch.setattr(place, "SEEN_SECONDS", 0.1)
+        assert not comes_back(probe, "other")
+    with pytest.raises(
+        MasteryError, match=r"node b has other .*: jax 0\.1 \(here 0\.2\), numpy no"
+    ):
+        check_versions("node b", {"jax": "0.1"}, {"jax": "0.2", "numpy": "2.0"})
+
+
+def test_a_folder_that_cannot_be_written_from_here():
+    with pytest.raises(MasteryError, match="cannot write to /proc/job"), offer("/proc/job"):
+        pass
+
+
+def test_a_lock_of_a_dead_process_is_waited_for(tmp_path, monkeypatch):
+    """Shared storage keeps it for a while."""
+    from mastery.cluster import work
+
+    lock, said = lock_directory(tmp_path), []
+    order = work.Order(0, str(tmp_path), str(tmp_path), 1, 1, 0, {}, {}, str(tmp_path))
+    threading.Timer(0.5, lock.close).start()
+    began = time.monotonic()
+    work._wait_for_lock(order, lambda kind, text: said.append((kind, text)))
+    assert 0.3 < time.monotonic() - began < 30
+    assert said == [("note", "waiting up to 150 seconds for the lock of a dead process")]
+
+
+def test_each_reason_is_told_once():
+    failed = {"part 0 (run 0)": "full", "part 1 (run 1)": "full", "part 2 (run 2)": "gone"}
+    assert told_failed(failed, "AGAIN") == (
+        "part 0 (run 0), part 1 (run 1): full; part 2 (run 2): gone. What was trained is saved; "
+        "resume with: AGAIN"
+    )
