@@ -32,6 +32,7 @@ format: $(VENV)/.test  ## let ruff tidy the code
 bench: $(VENV)/.test  ## speed and memory, as tables (peers are measured if they are installed)
 	$(BIN)/python benchmarks/teacher.py
 	$(BIN)/python benchmarks/environments.py
+	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/addition.py
 	$(BIN)/python benchmarks/adapters.py
