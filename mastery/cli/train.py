@@ -277,9 +277,9 @@ def _job(
     changes: dict[str, list[str]],
     variants: list[str],
     budgets: dict[str, str | None],
-    chunk: int | None,
     evaluate_every: str | None,
     episodes: int | None,
+    chunk: int | None = None,
     **rest: Any,
 ) -> Job:
     from mastery.training.job import Job

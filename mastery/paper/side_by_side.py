@@ -18,7 +18,7 @@ from mastery.paper.run import check_same, run_part
 from mastery.rundir.parts import holds_job
 from mastery.rundir.results import load_results
 from mastery.training.loops.minigrid import MiniGridLoop
-from mastery.training.loops.shared import SharedLoops, View, may_share
+from mastery.training.loops.shared import SharedLoop, SharedLoops, may_share
 from mastery.training.signals import interrupts
 from mastery.training.train import STOPPING, Trained, TrainOptions
 
@@ -78,7 +78,7 @@ def side_by_side(
     with interrupts(interrupt) as interrupted:
         shared = SharedLoops([MiniGridLoop(job) for _, job in open_ones])
 
-        def work(part: PaperJob, view: View) -> None:
+        def work(part: PaperJob, view: SharedLoop) -> None:
             mine = replace(
                 options,
                 report=lambda progress: say(part, progress),

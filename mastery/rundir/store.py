@@ -100,18 +100,13 @@ class Store:
             (self.directory / "checkpoints").mkdir(parents=True, exist_ok=True)
             self._lock = lock_directory(self.directory)
             try:
-                if job is None:
-                    self._check()
+                about = self._check() if job is None else json.loads(json.dumps(job.to_dict()))
                 self._db = sqlite3.connect(
                     self.directory / "run.db",
                     isolation_level=None,
                     timeout=30,
                     check_same_thread=False,  # `record` may be called from another thread
                 )
-                if job is None:
-                    about = read_description(self.directory, self._db)[0]
-                else:
-                    about = json.loads(json.dumps(job.to_dict()))
                 # SQLite's WAL is for one machine; a part's readers may be on another one
                 mode = "DELETE" if "only" in about else "WAL"
                 self._db.execute(f"PRAGMA journal_mode = {mode}")
@@ -124,12 +119,14 @@ class Store:
                 self._lock.close()
                 raise
 
-    def _check(self) -> None:
-        """Raise CheckpointError if run.db is damaged, before anything is written to it."""
+    def _check(self) -> dict[str, Any]:
+        """The job of an existing directory; CheckpointError if run.db is damaged, before anything
+        is written to it."""
         with open_database(self.directory) as db:
-            read_description(self.directory, db)
+            about = read_description(self.directory, db)[0]
             with _curves_named(self.directory):
                 check_values(db)
+        return about
 
     def _create(self, job: JobLike) -> None:
         with self._transaction() as db:

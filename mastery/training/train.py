@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import time
 import warnings
 from collections import deque
@@ -16,20 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mastery.errors import CheckpointError, MasteryError, MasteryWarning, ProgramError, needs
+from mastery.errors import MasteryError, MasteryWarning, ProgramError, needs
 from mastery.rundir.database import last_chunks, open_database
 from mastery.rundir.machine import hardware, versions
 from mastery.rundir.metrics import Metrics
-from mastery.rundir.milestones import is_milestone
 from mastery.rundir.results import RECENT
 from mastery.rundir.split import is_split, split_parts
-from mastery.rundir.store import Agents, Store, check_new, totals
-from mastery.training.behind import Behind
+from mastery.rundir.store import Store, check_new, totals
 from mastery.training.doubts import Doubts
 from mastery.training.job import Job, parse_job, read_job
 from mastery.training.loops.loop import Loop
-from mastery.training.loops.named_arrays import AGENT
 from mastery.training.signals import interrupts
+from mastery.training.writer import ChunkWriter
 
 CHECKPOINT_SECONDS = 30.0
 STOPPING = "stopping after this chunk; again to stop at once"
@@ -278,19 +275,16 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
         for text in store.notes:
             note(text)
     recent = deque(store.recent(RECENT), maxlen=RECENT)
-    before = store.seconds
-    started = saved = time.monotonic()
-    first, ended, doubts = step, None, Doubts(job)
+    started = time.monotonic()
+    ended, doubts = None, Doubts(job)
     with (
         contextlib.closing(loop),
-        Behind() as behind,
+        ChunkWriter(store, job, loop, options.checkpoint_seconds, options.command, step) as writer,
         interrupts(partial(_interrupt, note)) as interrupted,
     ):
         carry = _carry(loop, arrays)
-        # the untrained agents; listed with the first chunk
-        moments = (
-            {0: _agents(job, loop.save(carry, AGENT))} if arrays is None and _plays(job) else {}
-        )
+        if arrays is None:
+            writer.keep_agents(0, carry)  # untrained; listed with the first chunk
         del arrays
         if step >= job.updates:  # the job was shortened to what is trained already
             ended = _all_trained(job, step)
@@ -305,31 +299,10 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             recent.append(totals(metrics))
             doubts.look(metrics)
             ended = _end(job, step, metrics, recent)
-            every = job.evaluate_chunks
-            due = every and (step // job.chunk % every == 0 or ended is not None)
-            evaluation = loop.evaluate(carry, step) if due else None
             out_of_time = minutes is not None and time.monotonic() - started >= 60 * minutes
             asked = bool(interrupted) or (options.stop is not None and options.stop())
             stop = ended is not None or out_of_time or asked
-            keep = stop or time.monotonic() - saved >= options.checkpoint_seconds
-            seconds = before + time.monotonic() - started
-            try:
-                if step == first + job.chunk:
-                    store.begin_session(options.command, first)
-                if _plays(job) and is_milestone(step // job.chunk):
-                    moments[step] = _agents(job, loop.save(carry, AGENT))
-                arrays = loop.save(carry) if keep else None
-                behind(store.record, step, seconds, metrics, evaluation, arrays, ended, moments)
-                moments = {}
-                if stop:
-                    behind.wait()
-            except CheckpointError as error:
-                where = shlex.quote(str(store.directory))
-                raise CheckpointError(
-                    f"{error}. Resume with: mastery train --resume {where}"
-                ) from None
-            if keep:
-                saved = time.monotonic()
+            writer.record(step, carry, metrics, ended, stop)
             if report is not None:
                 try:
                     report(progress_of(job, step, speed, metrics, recent))
@@ -344,17 +317,6 @@ def _carry(loop: Loop, arrays: dict[str, NDArray[Any]] | None) -> Any:
     """The carry to go on from: a new one, or that of a checkpoint."""
     loop.prepare(new=arrays is None)
     return loop.begin() if arrays is None else loop.load(arrays)
-
-
-def _plays(job: Job) -> bool:
-    """Whether `mastery play` can show the job's agents, so that some of them are kept."""
-    return job.environments in ("minigrid", "gymnasium") and bool(job.kept)
-
-
-def _agents(job: Job, arrays: Mapping[str, NDArray[Any]]) -> Agents:
-    """What plays, of the runs that are kept, from the agents of all runs."""
-    runs = job.kept
-    return runs, {name: x[runs] for name, x in arrays.items()}
 
 
 def _check_probabilities(job: Job, step: int, metrics: Metrics) -> None:

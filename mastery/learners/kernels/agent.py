@@ -48,12 +48,12 @@ class Weights(NamedTuple):
         return [self.first[:, i : i + WIDTH] for i in range(0, self.first.shape[1], WIDTH)]
 
 
-class Ready(NamedTuple):
+class ReadyWeights(NamedTuple):
     """The weights as the forward kernels take them."""
 
-    vision: vision.Ready
-    memory: memory.Ready | None
-    heads: heads.Ready
+    vision: vision.VisionWeights
+    memory: memory.MemoryWeights | None
+    heads: heads.HeadsWeights
 
 
 def fit(agent: Any, n: int) -> bool:
@@ -146,8 +146,8 @@ def weights_of(agent: Any) -> Weights:
     )
 
 
-def prepare(w: Weights, words: Array) -> Ready:
-    return Ready(
+def prepare(w: Weights, words: Array) -> ReadyWeights:
+    return ReadyWeights(
         vision.prepare(*w[:5], words),
         None if w.seen is None else memory.prepare(w.seen, w.remembered, w.gates),
         heads.prepare(w.firsts, w.first_bias, w.last, w.last_bias),
@@ -180,7 +180,7 @@ def run(
 
 
 def _forward(
-    w: Ready, state: Array, starts: Array, cells: Array, keep: bool, interpret: bool
+    w: ReadyWeights, state: Array, starts: Array, cells: Array, keep: bool, interpret: bool
 ) -> tuple[Array, Array, Any]:
     x, seen = vision.encode(w.vision, cells, keep, interpret)
     inputs, steps = [x], None

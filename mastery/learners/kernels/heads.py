@@ -23,7 +23,7 @@ WIDTH = 64
 OUT = 16  # outputs, padded: the logits, then the value
 
 
-class Ready(NamedTuple):
+class HeadsWeights(NamedTuple):
     """The weights as the forward kernel takes them."""
 
     firsts: Sequence[Array]  # (2 · WIDTH, WIDTH) each: first layers of policy and value, by input
@@ -32,12 +32,16 @@ class Ready(NamedTuple):
     last_bias: Array
 
 
-def prepare(firsts: Sequence[Array], first_bias: Array, last: Array, last_bias: Array) -> Ready:
-    return Ready([first.astype(KEPT) for first in firsts], first_bias, last.astype(KEPT), last_bias)
+def prepare(
+    firsts: Sequence[Array], first_bias: Array, last: Array, last_bias: Array
+) -> HeadsWeights:
+    return HeadsWeights(
+        [first.astype(KEPT) for first in firsts], first_bias, last.astype(KEPT), last_bias
+    )
 
 
 def judge(
-    w: Ready, inputs: Sequence[Array], keep: bool, interpret: bool
+    w: HeadsWeights, inputs: Sequence[Array], keep: bool, interpret: bool
 ) -> tuple[Array, Array | None]:
     """Logits and value (OUT, n) from the inputs, (WIDTH, n) each; with `keep`, also the outputs of
     the first layers, (2 · WIDTH, n)."""

@@ -29,7 +29,7 @@ GATES = [slice(k * WIDTH, (k + 1) * WIDTH) for k in range(4)]  # input, forget, 
 COLUMNS, COLUMNS_BACK = 16, 32  # of a block of threads, at most
 
 
-class Ready(NamedTuple):
+class MemoryWeights(NamedTuple):
     """The weights as the forward kernel takes them."""
 
     seen: Array  # (4 · WIDTH, WIDTH): gates from x
@@ -44,12 +44,12 @@ class Steps(NamedTuple):
     kept: Array  # (5 · WIDTH, frames, n): the gates, and the cell before the frame
 
 
-def prepare(seen: Array, remembered: Array, gates: Array) -> Ready:
-    return Ready(seen.astype(KEPT), remembered.astype(KEPT), gates)
+def prepare(seen: Array, remembered: Array, gates: Array) -> MemoryWeights:
+    return MemoryWeights(seen.astype(KEPT), remembered.astype(KEPT), gates)
 
 
 def remember(
-    w: Ready, memory: Array, going: Array, x: Array, keep: bool, interpret: bool
+    w: MemoryWeights, memory: Array, going: Array, x: Array, keep: bool, interpret: bool
 ) -> tuple[Array, Array, Steps | None]:
     """Run the LSTM.
 

@@ -44,7 +44,7 @@ LOOK, CONDENSE, CONDENSE_BACK, LOOK_BACK = (128, 4), (64, 4), (32, 2), (256, 4)
 LOOK_BACK_STEP = 128  # columns at a time
 
 
-class Ready(NamedTuple):
+class VisionWeights(NamedTuple):
     """The weights as the forward kernels take them."""
 
     table: Array  # (4 · CODES, FIRST): by corner and kind of cell; the bias is in the first corner
@@ -65,7 +65,7 @@ class Seen(NamedTuple):
 
 def prepare(
     conv1: Array, conv2: Array, bias2: Array, conv3: Array, bias3: Array, words: Array
-) -> Ready:
+) -> VisionWeights:
     """Prepare the weights.
 
     Args:
@@ -78,10 +78,12 @@ def prepare(
     """
     channels = (words[:, None] >> np.arange(CHANNELS)) & 1
     table = (channels.astype(jnp.float32) @ conv1).reshape(4 * CODES, FIRST)
-    return Ready(table, conv2.astype(KEPT), bias2, conv3.astype(KEPT), bias3)
+    return VisionWeights(table, conv2.astype(KEPT), bias2, conv3.astype(KEPT), bias3)
 
 
-def encode(w: Ready, cells: Array, keep: bool, interpret: bool) -> tuple[Array, Seen | None]:
+def encode(
+    w: VisionWeights, cells: Array, keep: bool, interpret: bool
+) -> tuple[Array, Seen | None]:
     """Encode cells, uint8 (CELLS, n), as x, (THIRD, n); with `keep`, what the gradient needs."""
     n = cells.shape[1]
     size = width_of_blocks(n, LOOK[0])
@@ -143,7 +145,7 @@ def _condense(
     x[:, :] = jnp.maximum(total, 0.0).astype(KEPT)
 
 
-class Gradient(NamedTuple):
+class VisionGradient(NamedTuple):
     """Gradients of what `prepare` takes, without the words."""
 
     conv1: Array
@@ -155,7 +157,7 @@ class Gradient(NamedTuple):
 
 def encode_back(
     conv2: Array, conv3: Array, words: Array, seen: Seen, cells: Array, d_x: Array, interpret: bool
-) -> Gradient:
+) -> VisionGradient:
     """Gradients of the weights, from that of x, (THIRD, n)."""
     n = cells.shape[1]
     d3 = jnp.where(seen.x > 0, d_x, 0).astype(BACK)
@@ -195,7 +197,7 @@ def encode_back(
         interpret,
         LOOK_BACK[1],
     )
-    return Gradient(
+    return VisionGradient(
         conv1=d_conv1.sum((0, 1)),
         conv2=d_conv2.sum(0),
         bias2=d_bias2.sum(0),
@@ -252,13 +254,13 @@ def _look_back(words: Any, cells: Any, most: Any, d_corners: Any, d_conv1: Any) 
         d = d / jnp.maximum(count, 1).astype(jnp.float32)  # equal values share it, as in JAX
         each = [jnp.where(bits >> p & 1 != 0, d, 0.0).astype(BACK).T for p in range(4)]
         after = list(total)
-        for row, column in itertools.product(range(3), range(3)):
-            code = cells[first + 7 * row + column, at].astype(jnp.int32)
+        for u, v in itertools.product(range(3), range(3)):
+            code = cells[first + 7 * u + v, at].astype(jnp.int32)
             word = words[code][None, :]
             seen = (word >> _iota((CHANNELS, 1), 0) & 1).astype(BACK)
             for p, (i, j) in _corners:  # the values of the window that this cell is a corner of
                 for k, (a, b) in _corners:
-                    if (i + a, j + b) == (row, column):
+                    if (i + a, j + b) == (u, v):
                         after[k] += dot(seen, each[p], BACK)
         return tuple(after)
 

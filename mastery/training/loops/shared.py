@@ -42,7 +42,7 @@ class SharedLoops:
 
     def __init__(self, loops: Sequence[CompiledLoop]) -> None:
         self.loops = list(loops)
-        self.views = [View(self, place) for place in range(len(loops))]
+        self.views = [SharedLoop(self, place) for place in range(len(loops))]
         self.compiler = EarlyCompiler(threads=cores())
         self._changed = threading.Condition()
         self._carries: dict[int, Any] = {}  # the newest of each job, also of those that are closed
@@ -98,7 +98,7 @@ class SharedLoops:
                 self._results[place] = [own], loop.own_metrics([found])
 
 
-class View:
+class SharedLoop:
     """The loop of one of the jobs that `SharedLoops` trains; see `loop.Loop`."""
 
     def __init__(self, shared: SharedLoops, place: int) -> None:
