@@ -36,6 +36,8 @@ def prepare(devices: int) -> None:
     import jax
 
     use_cores(devices)
+    # taking three quarters of a GPU's memory at the start takes a second, and others may need it
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:

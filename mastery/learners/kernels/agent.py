@@ -176,9 +176,11 @@ def run(
     Returns:
         The new memory, and logits and value (OUT, frames · n).
     """
-    return _forward(prepare(weights, words), state, starts, cells, False, interpret)[:2]
+    state, out, _ = _forward(prepare(weights, words), state, starts, cells, False, interpret)
+    return state, out
 
 
+@partial(jax.jit, static_argnames=("keep", "interpret"))  # so that equal calls are lowered once
 def _forward(
     w: ReadyWeights, state: Array, starts: Array, cells: Array, keep: bool, interpret: bool
 ) -> tuple[Array, Array, Any]:

@@ -41,7 +41,7 @@ CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]  # of a 2 × 2 kernel, in the order o
 _corners = list(enumerate(CORNERS))
 # columns, at most, and warps of a block of threads
 LOOK, CONDENSE, CONDENSE_BACK, LOOK_BACK = (128, 4), (64, 4), (32, 2), (256, 4)
-LOOK_BACK_STEP = 128  # columns at a time
+LOOK_BACK_STEP = 64  # columns at a time
 
 
 class VisionWeights(NamedTuple):
@@ -187,8 +187,7 @@ def encode_back(
     (d_conv1,) = call(
         _look_back,
         [
-            words,
-            columns(cells, size),
+            columns(words.at[cells].get(mode="promise_in_bounds"), size),
             first_and_columns(seen.most, size),
             columns(d_corners, size),
         ],
@@ -233,7 +232,7 @@ def _condense_back(
         d_corners[k, :, :, :] = d.reshape(FIRST, PLACES, n)
 
 
-def _look_back(words: Any, cells: Any, most: Any, d_corners: Any, d_conv1: Any) -> None:
+def _look_back(words: Any, most: Any, d_corners: Any, d_conv1: Any) -> None:
     """Gradient of the first convolution's weights from one window."""
     from jax.experimental import pallas as pl
 
@@ -243,6 +242,8 @@ def _look_back(words: Any, cells: Any, most: Any, d_corners: Any, d_conv1: Any) 
 
     def some(done: Any, total: Any) -> Any:
         at = pl.ds(done * size, size)
+        # all loads come first: waiting for each in turn would take most of the time
+        nine = [[words[first + 7 * u + v, at][None, :] for v in range(3)] for u in range(3)]
         d = jnp.zeros((FIRST, size), jnp.float32)
         for k, (a, b) in _corners:  # the places that saw this window at this corner
             row, column = window // 3 - a, window % 3 - b
@@ -255,9 +256,7 @@ def _look_back(words: Any, cells: Any, most: Any, d_corners: Any, d_conv1: Any) 
         each = [jnp.where(bits >> p & 1 != 0, d, 0.0).astype(BACK).T for p in range(4)]
         after = list(total)
         for u, v in itertools.product(range(3), range(3)):
-            code = cells[first + 7 * u + v, at].astype(jnp.int32)
-            word = words[code][None, :]
-            seen = (word >> _iota((CHANNELS, 1), 0) & 1).astype(BACK)
+            seen = (nine[u][v] >> _iota((CHANNELS, 1), 0) & 1).astype(BACK)
             for p, (i, j) in _corners:  # the values of the window that this cell is a corner of
                 for k, (a, b) in _corners:
                     if (i + a, j + b) == (u, v):

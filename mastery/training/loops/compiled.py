@@ -180,9 +180,8 @@ class CompiledLoop:
             ),
         )
         self._plans = self._turns(jax.tree.map(_single, plan))
-        new_keys = jax.jit(jax.vmap(jax.random.key), out_shardings=self.sharding)
-        seeds = np.array([run.seed for run in padded], np.uint32)
-        self._keys = list(map(new_keys, self._turns(seeds)))
+        self._new_keys = jax.jit(jax.vmap(jax.random.key), out_shardings=self.sharding)
+        self.use_seeds([run.seed for run in padded])
 
         over = partial(jax.shard_map, mesh=self.mesh, out_specs=spread, check_vma=False)
 
@@ -210,6 +209,11 @@ class CompiledLoop:
 
         self._evaluate = Early(jax.jit(evaluate))
         self._compiler: EarlyCompiler | None = None
+
+    def use_seeds(self, seeds: Sequence[int]) -> None:
+        """Begin the runs from these seeds, with what is compiled already."""
+        turns = self._turns(np.array(seeds, np.uint32))
+        self._keys: list[Array] = list(map(self._new_keys, turns))
 
     @property
     def plan(self) -> Plan:

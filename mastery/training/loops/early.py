@@ -40,7 +40,7 @@ class EarlyCompiler:
         self._tracing = threading.Lock()
 
     def start(self, function: Early, given: Callable[[], Iterable[Any]]) -> None:
-        """Start compiling a function.
+        """Start compiling a function, unless that was started before.
 
         Args:
             function: The function. From now on a call waits until it is compiled.
@@ -52,7 +52,8 @@ class EarlyCompiler:
                 lowered = function.compiled.lower(*given())
             return lowered.compile()
 
-        function._early = self._pool.submit(work)
+        if function._early is None:
+            function._early = self._pool.submit(work)
 
     def close(self) -> None:
         """Compile nothing that has not been started."""
