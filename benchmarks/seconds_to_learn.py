@@ -2,8 +2,8 @@
 
     python benchmarks/seconds_to_learn.py [--seeds 10] [--preset fast] [CURRICULUM ...]
 
-Learned: the mean training return of every task over the last five chunks is 0.8 or more. Seconds are
-those of the whole job with one run, compiled before: teacher, levels, curves and checkpoint written,
+Learned: the mean training return of every task over the last five chunks is 0.8 or more. Seconds
+are those of the whole job with one run, compiled before: teacher, levels, curves and checkpoint,
 an evaluation at the end. Other programs than `mr` train all seeds in one job, for their frames; the
 seconds beside them are these frames at the speed of one run.
 """

@@ -40,7 +40,7 @@ CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]  # of a 2 × 2 kernel, in the order o
 
 _corners = list(enumerate(CORNERS))
 # columns, at most, and warps of a block of threads
-LOOK, CONDENSE, CONDENSE_BACK, LOOK_BACK = (128, 4), (64, 4), (32, 2), (256, 4)
+LOOK, CONDENSE, CONDENSE_BACK, LOOK_BACK = (128, 4), (64, 4), (32, 2), (256, 2)
 LOOK_BACK_STEP = 64  # columns at a time
 
 
