@@ -6,6 +6,7 @@ import pytest
 
 from mastery import Curriculum, MasteryError, Task
 from mastery.learners.ppo import PAPER, PPO, PPOSettings
+from mastery.training import devices
 from mastery.training.job import Job, minigrid_tasks
 
 BLOCKED = Curriculum.load("blocked-unlock-pickup")
@@ -135,3 +136,31 @@ def test_tasks_must_say_their_environment_each_its_own():
     )
     with pytest.raises(MasteryError, match="'a' and 'b' are the same environment, Unlock"):
         minigrid_tasks(twice)
+
+
+def test_a_few_runs_on_a_gpu_have_many_environments(monkeypatch):
+    """Unless the user chooses a preset; then the usual lengths are those of the preset, too."""
+
+    def made(curriculum="key-corridor", preset=None, **given):
+        budgets = dict.fromkeys(("frames", "examples", "completions"))
+        changes = {"changes": {}, "variants": [], "evaluate_every": None, "episodes": None} | given
+        return _job(
+            Curriculum.load(curriculum),
+            environments="auto",
+            preset=preset,
+            budgets=budgets,
+            **changes,
+        )
+
+    assert made().settings == PPOSettings()
+    monkeypatch.setattr(devices, "accelerated", lambda: True)
+    job = made(seeds=FAST_RUNS)
+    assert job.settings == PPO.presets["fast"]
+    assert (job.frames, job.chunk, job.evaluate_every) == (20_000_000, 2, 2_000_000)
+    assert made(changes={"envs": ["1024"]}).settings.envs == 1024
+    many = made(seeds=FAST_RUNS + 1)
+    assert many.settings == PPOSettings()
+    assert (many.frames, many.chunk, many.evaluate_every) == (2_000_000, 10, 250_000)
+    assert made(preset="default").settings == PPOSettings()
+    assert made(chunk=5).chunk == 5
+    assert made("addition-3").chunk == 10
