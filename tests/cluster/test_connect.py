@@ -15,6 +15,7 @@ from mastery.cluster.connect import check_address
 from mastery.cluster.nodes import Node, Room, find_room
 from mastery.cluster.place import check_versions, comes_back, look, offer
 from mastery.cluster.train import told_failed
+from mastery.errors import install
 from mastery.rundir.machine import versions
 from mastery.rundir.writing import lock_directory
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from mastery import Curriculum, MasteryError, Task
-from mastery.learners.ppo import PAPER, PPO, PPOSettings
+from mastery.cli.train import _job
+from mastery.learners.ppo import FAST_RUNS, PAPER, PPO, PPOSettings
 from mastery.training import devices
 from mastery.training.job import Job, minigrid_tasks
 
