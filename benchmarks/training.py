@@ -2,6 +2,7 @@
 
     python benchmarks/training.py                    one run, beside torch-ac's PPO (two cores)
     python benchmarks/training.py --runs 100         a hundred runs at once (one GPU)
+    python benchmarks/training.py --all              everything that is measured of training
 
 Ours is the whole job as `mastery train` does it: teacher, environments with fresh levels, agent,
 curves written into the run directory after every chunk, checkpoints; only compiling is not counted
@@ -12,6 +13,10 @@ which is often faster. All are measured in turn, several times. It is skipped if
 `pip install --no-deps torch-ac==1.4.0`.
 
 Where the time goes: the parts of an update, each compiled and timed by itself.
+
+`--all` then runs what has a file of its own: start.py (seconds of a command, cold and warm),
+seconds_to_learn.py (seconds until one agent has learned), same_learning.py (whether our kernels
+learn as XLA's), and on a GPU `mastery paper` with 100 runs of 10M frames.
 """
 
 from __future__ import annotations
@@ -42,6 +47,7 @@ from mastery.training.loops.compiled import each_run, in_turn
 from mastery.training.train import TrainOptions, train
 
 PEER = Path(__file__).parent / "peers" / "torch_ac_unlock.py"
+PAPER = ("blocked-unlock-pickup", "key-corridor", "obstructed-maze")  # 100 runs with ten seeds
 UNLOCK = Curriculum([Task("Unlock", 0.0, 0.5, settings={"env": "MiniGrid-Unlock-v0"})], "unlock")
 
 
@@ -112,6 +118,7 @@ def main() -> None:
     parser.add_argument("--memory", default="lstm,none", help="of our agent")
     parser.add_argument("--curriculum", help="instead of Unlock alone, which is the peer's")
     parser.add_argument("--evaluate", action="store_true", help="count evaluation in")
+    parser.add_argument("--all", action="store_true", help="the other benchmarks of training, too")
     given = parser.parse_args()
     curriculum = Curriculum.load(given.curriculum) if given.curriculum else UNLOCK
     use_cores(given.runs)
@@ -158,6 +165,28 @@ def main() -> None:
         whole = sum(times.values())
         shares = "  ".join(f"{name} {ms:.1f} ({ms / whole:.0%})" for name, ms in times.items())
         print(f"  memory {memory:5} {shares}")
+    if given.all:
+        the_rest()
+
+
+def the_rest() -> None:
+    """The benchmarks of training that have a file of their own, and the paper on a GPU."""
+    here, gpu = Path(__file__).parent, not in_turn(jax.devices())
+    learn = [] if gpu else ["blocked-unlock-pickup", "--preset", "default", "--most", "3"]
+    commands = [
+        [str(here / "start.py")],
+        [str(here / "seconds_to_learn.py"), *learn],
+        [str(here / "same_learning.py")],
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        if gpu:
+            jobs = [f"{name}-today" for name in PAPER]
+            commands.append(["-m", "mastery", "paper", *jobs, "--seeds", "10", "--out", folder])
+        for command in commands:
+            print(f"\npython {' '.join(command)}", flush=True)
+            began = time.perf_counter()
+            subprocess.run([sys.executable, *command], check=True)
+            print(f"{time.perf_counter() - began:.1f} s")
 
 
 if __name__ == "__main__":

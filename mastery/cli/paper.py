@@ -65,8 +65,7 @@ def paper_command(
         typer.Option(
             min=1,
             help="Jobs to run in parallel, each in its own process with its share of the cores. On "
-            "one GPU this is faster only with NVIDIA's Multi-Process Service, which "
-            "nvidia-cuda-mps-control -d starts.",
+            "a GPU one process is faster: it trains all jobs with the same agent as one program.",
             show_default="1 on a GPU, else the number of cores, at most 4",
         ),
     ] = None,

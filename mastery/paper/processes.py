@@ -1,8 +1,7 @@
 """Train several of the paper's jobs at the same time, each in its own process.
 
-Compiling uses one core, and a job of forty runs does not fill a large GPU, so several jobs finish
-sooner in parallel than one after the other. On one GPU they take turns unless NVIDIA's
-Multi-Process Service is running (`nvidia-cuda-mps-control -d`).
+On the cores of a CPU several jobs finish sooner in parallel than one after the other. On a GPU
+`side_by_side` is faster.
 """
 
 from __future__ import annotations
