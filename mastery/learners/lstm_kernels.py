@@ -3,8 +3,7 @@
 Without them, every gate of every step goes to GPU memory and back several times, which takes longer
 than all matrix products. Here a block of threads takes some columns through all steps: the weights
 stay in shared memory and the cell in registers, and the block writes only what the backward pass
-needs. Sums are in 32 bits. Inputs of products are float16, which has the precision of the TF32 that
-JAX uses on these GPUs, except for gradients: these may be very small and are bfloat16.
+needs. `kernels.calls` says which number formats they have.
 """
 
 from __future__ import annotations
@@ -16,25 +15,19 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from mastery.learners.kernels.calls import BACK, KEPT, measured, sigmoid, tanh
+
 Array = Any  # a JAX array
 WIDTH = 128  # wider weights do not fit in shared memory
 COLUMNS = 64  # columns per block of threads
 INPUTS = 16  # the smallest inner size of a product
-MEASURED = ("9.0",)  # compute capabilities where the kernels were measured and are faster
-KEPT, BACK = jnp.float16, jnp.bfloat16
 GATES = [slice(k * WIDTH, (k + 1) * WIDTH) for k in range(4)]
 PLACES = [*GATES, slice(4 * WIDTH, 5 * WIDTH)]  # rows of the gates and the cell in `kept`
 
 
 def fit(weight: Array, seen: Array) -> bool:
     """Whether the kernels support this LSTM on this machine."""
-    device = jax.devices()[0]
-    return (
-        device.platform == "gpu"
-        and getattr(device, "compute_capability", "") in MEASURED
-        and weight.shape[1] == 4 * WIDTH
-        and seen.shape[1] <= INPUTS
-    )
+    return measured() and weight.shape[1] == 4 * WIDTH and seen.shape[1] <= INPUTS
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3, 4))
@@ -133,10 +126,10 @@ def _forward(
                     ref["kept"][t, PLACES[k], :] = value.astype(KEPT)
                 return value
 
-            g = write(2, _tanh(gate(2)))  # this order needs the fewest registers
-            new = write(0, _sigmoid(gate(0))) * g
-            c = write(4, write(1, _sigmoid(gate(1) + 1)) * c + new)
-            h = write(3, _sigmoid(gate(3))) * _tanh(c)
+            g = write(2, tanh(gate(2)))  # this order needs the fewest registers
+            new = write(0, sigmoid(gate(0))) * g
+            c = write(4, write(1, sigmoid(gate(1) + 1)) * c + new)
+            h = write(3, sigmoid(gate(3))) * tanh(c)
             if not last:
                 ref["hidden"][:, t, :] = h
             return h, c, following
@@ -169,7 +162,7 @@ def _backward(weight: Array, kept: Array, d_hidden: Array, last: bool, interpret
             before = load(jnp.maximum(t - 1, 0))  # prefetch
             i, f, g, o, c = (x.astype(jnp.float32) for x in now)
             previous = jnp.where(t > 0, before[4].astype(jnp.float32), nothing)
-            squashed = _tanh(c)
+            squashed = tanh(c)
             if not last:
                 d_h = d_h + d_hidden[:, t, :]
             d_cell = d_cell + d_h * o * (1 - squashed * squashed)
@@ -217,11 +210,3 @@ def _call(kernel: Any, operands: list[Array], results: list[Any], interpret: boo
         compiler_params=triton.CompilerParams(num_warps=8, num_stages=1),
         interpret=interpret,
     )(*operands)
-
-
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + jnp.exp(-x))
-
-
-def _tanh(x: Array) -> Array:
-    return 1 - 2 / (1 + jnp.exp(2 * x))
