@@ -99,7 +99,7 @@ def modules():
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))  # how soon it ends
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
