@@ -71,6 +71,15 @@ def pytest_configure(config):
         jax.config.update("jax_disable_most_optimizations", True)
 
 
+@pytest.fixture
+def optimised():
+    """For a test that runs for longer than it compiles: what it compiles is optimised after all."""
+    before = jax.config.values["jax_disable_most_optimizations"]
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 def pytest_collection_modifyitems(items):
     order = {name: i for i, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))

@@ -576,6 +576,7 @@ def place(cells):
     return sum(int(c) * int(f) for c, f in zip(cells, factors, strict=True)) % 2**32 // 2**22
 
 
+@pytest.mark.usefixtures("optimised")
 def test_it_learns():
     """Unlock, from a return near zero to one well above it, in some 60,000 frames."""
     settings = PPOSettings(learning_rate=1e-3)

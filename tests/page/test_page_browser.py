@@ -598,8 +598,8 @@ def test_a_live_run_adds_points_within_two_seconds(tmp_path, visit):
     """A real training job, watched from before its first point."""
     the_job = Job(
         Curriculum.load("blocked-unlock-pickup"), ("mr",), seeds=1, frames=128 * 2 * 500,
-        settings=PPOSettings(envs=4, frames=32, batch=32, ahead=2, width=8), chunk=2, episodes=2,
-        evaluate_every=0,
+        settings=PPOSettings(envs=4, frames=32, batch=32, ahead=2, width=8, memory="none"),
+        chunk=2, episodes=2, evaluate_every=0,
     )  # fmt: skip
     committed, stop = [], threading.Event()
 

@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 @contextlib.contextmanager
 def serving(server):
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))  # how soon it ends
     thread.start()
     try:
         yield server

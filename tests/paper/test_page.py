@@ -1,4 +1,4 @@
-"""The page, from the curves that ship, by the command line."""
+"""The page, from the curves that ship, by the command line and in a real browser."""
 
 import re
 from pathlib import Path
@@ -62,6 +62,66 @@ def test_the_tables_are_markdown_too(redrawn):
     assert re.search(r"\| `key-corridor-2018` \| 120 \| 10,014,720 of 10,014,720", text)
     for name in re.findall(r"\(figures/(.*?)\)", text):
         assert (redrawn / "figures" / name).exists()
+
+
+def opened(browser, folder, width, **options):
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, java_script_enabled=False, **options
+    )
+    found = context.new_page()
+    found.goto((folder / "paper.html").as_uri())
+    return found
+
+
+def test_the_page_is_short_and_a_click_leads_to_the_figure(redrawn, browser):
+    """Without scripts."""
+    seen = opened(browser, redrawn, 1280)
+    assert seen.locator("body").bounding_box()["height"] < 4000  # it was 20,668 pixels
+    figure = seen.locator("#key-corridor-2018-mr")
+    assert not figure.is_visible()
+    seen.locator(".card a[href='#key-corridor-2018-mr']").first.click()
+    assert figure.is_visible()
+    box = figure.bounding_box()
+    assert 0 <= box["y"] < 200
+    assert box["height"] > 300  # the picture itself
+    row = seen.locator("#claim-5")
+    seen.locator(".card a[href='#claim-5']").last.click()
+    assert 0 <= row.bounding_box()["y"] < 200
+    contents = seen.locator("nav.contents a[href='#section-ablation']")
+    assert contents.is_visible()  # it stays at the side
+    contents.focus()
+    seen.keyboard.press("Enter")
+    assert seen.locator("#ablation").is_visible()
+    seen.context.close()
+
+
+def test_a_phone_scrolls_only_down(redrawn, browser):
+    seen = opened(browser, redrawn, 400, color_scheme="dark")
+    assert not seen.locator("nav.contents a").first.is_visible()
+    seen.locator("nav.contents summary").click()
+    assert seen.locator("nav.contents a").first.is_visible()
+    for summary in seen.locator("section summary").all():
+        summary.click()
+    assert seen.locator("section summary").count() > 10
+    inner = seen.locator("body").bounding_box()["width"]
+    wide = max(box["width"] for box in (x.bounding_box() for x in seen.locator("section").all()))
+    assert (inner, wide <= 400) == (400, True)
+    for heading in seen.locator("h1, h2").all():
+        box = heading.bounding_box()
+        assert box["x"] + box["width"] <= 400
+    assert seen.locator(".tally").bounding_box()["width"] <= 400
+    seen.context.close()
+
+
+def test_print_shows_everything_in_light_colours(redrawn, browser):
+    seen = opened(browser, redrawn, 800, color_scheme="dark")
+    assert not seen.locator("#ablation").is_visible()
+    seen.emulate_media(media="print")
+    for name in ("#ablation", "#claim-1", "#section-how-this-was-made", "#key-corridor-2018-mr"):
+        assert seen.locator(name).is_visible()
+        assert seen.locator(name).bounding_box()["height"] > 10
+    assert not seen.locator("nav.contents").is_visible()
+    seen.context.close()
 
 
 def test_one_experiment_alone(tmp_path):

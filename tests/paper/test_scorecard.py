@@ -1,4 +1,4 @@
-"""The marks of claims, and the scorecard in a real browser."""
+"""The marks of claims, and the areas of both pages; tests/paper/test_page.py opens the page."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from mastery.paper import scorecard
 from mastery.paper.claims import WORLDS, judge
 from mastery.paper.curves import with_baselines
 from mastery.paper.interactive import kept_curves, kept_entry
-from mastery.paper.page import DATA, _area, read_shipped, write_page
+from mastery.paper.page import DATA, _area, read_shipped
 from mastery.paper.verdicts import Verdict, above, below, holding, within
 from mastery.statistics import Estimate
 
@@ -89,72 +89,6 @@ def test_a_bar_has_its_interval_and_threshold_in_place():
     assert scorecard.bars([]) == ""
 
 
-@pytest.fixture(scope="module")
-def page(shipped, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("paper")
-    return write_page(shipped, folder).as_uri()
-
-
-def opened(browser, address, width, **options):
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, java_script_enabled=False, **options
-    )
-    found = context.new_page()
-    found.goto(address)
-    return found
-
-
-def test_the_page_is_short_and_a_click_leads_to_the_figure(page, browser):
-    """Without scripts."""
-    seen = opened(browser, page, 1280)
-    assert seen.locator("body").bounding_box()["height"] < 4000  # it was 20,668 pixels
-    figure = seen.locator("#key-corridor-2018-mr")
-    assert not figure.is_visible()
-    seen.locator(".card a[href='#key-corridor-2018-mr']").first.click()
-    assert figure.is_visible()
-    box = figure.bounding_box()
-    assert 0 <= box["y"] < 200
-    assert box["height"] > 300  # the picture itself
-    row = seen.locator("#claim-5")
-    seen.locator(".card a[href='#claim-5']").last.click()
-    assert 0 <= row.bounding_box()["y"] < 200
-    contents = seen.locator("nav.contents a[href='#section-ablation']")
-    assert contents.is_visible()  # it stays at the side
-    contents.focus()
-    seen.keyboard.press("Enter")
-    assert seen.locator("#ablation").is_visible()
-    seen.context.close()
-
-
-def test_a_phone_scrolls_only_down(page, browser):
-    seen = opened(browser, page, 400, color_scheme="dark")
-    assert not seen.locator("nav.contents a").first.is_visible()
-    seen.locator("nav.contents summary").click()
-    assert seen.locator("nav.contents a").first.is_visible()
-    for summary in seen.locator("section summary").all():
-        summary.click()
-    assert seen.locator("section summary").count() > 10
-    inner = seen.locator("body").bounding_box()["width"]
-    wide = max(box["width"] for box in (x.bounding_box() for x in seen.locator("section").all()))
-    assert (inner, wide <= 400) == (400, True)
-    for heading in seen.locator("h1, h2").all():
-        box = heading.bounding_box()
-        assert box["x"] + box["width"] <= 400
-    assert seen.locator(".tally").bounding_box()["width"] <= 400
-    seen.context.close()
-
-
-def test_print_shows_everything_in_light_colours(page, browser):
-    seen = opened(browser, page, 800, color_scheme="dark")
-    assert not seen.locator("#ablation").is_visible()
-    seen.emulate_media(media="print")
-    for name in ("#ablation", "#claim-1", "#section-how-this-was-made", "#key-corridor-2018-mr"):
-        assert seen.locator(name).is_visible()
-        assert seen.locator(name).bounding_box()["height"] > 10
-    assert not seen.locator("nav.contents").is_visible()
-    seen.context.close()
-
-
 @pytest.fixture
 def modules():
     """The address of the page's modules."""
@@ -165,7 +99,7 @@ def modules():
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))  # how soon it ends
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()

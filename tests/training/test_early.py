@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -76,7 +77,8 @@ def test_close_leaves_what_has_not_begun():
 
 
 def test_a_prepared_loop_computes_the_same():
-    job = small_job()
+    job = small_job(episodes=2)
+    job = replace(job, settings=replace(job.settings, memory="none", width=8))
     plain, prepared = MiniGridLoop(job), MiniGridLoop(job)
     prepared.prepare(new=True)
     found = []

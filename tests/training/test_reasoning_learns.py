@@ -20,7 +20,7 @@ from mastery.training.loops.reasoning import FLAT
 from mastery.training.pretraining import load_model
 from mastery.training.train import train
 
-UPDATES, EACH = 100, 200
+UPDATES, EACH = 75, 200
 JOB = Job(
     Curriculum([Task("reverse-1", 0, 1, settings={"family": "reverse", "level": 1})]),
     ("uniform",),

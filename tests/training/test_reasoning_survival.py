@@ -25,10 +25,12 @@ REASONING = (
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """The model is made once, and what is compiled once is not compiled again."""
+    """The model is made once, and what is compiled once is not compiled again. It is compiled
+    without care, since that takes longer than the training."""
     cache = str(tmp_path_factory.mktemp("cache"))
     few = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "COLUMNS": "200"}
-    return {**os.environ, "XDG_CACHE_HOME": cache, **few}
+    plain = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    return {**os.environ, "XDG_CACHE_HOME": cache, **few, **plain}
 
 
 @pytest.fixture(scope="module")
