@@ -204,6 +204,7 @@ def test_the_desk_hands_out_again_what_was_not_trained_on():
     done.update({0, 4})
     own.dropped.add(1)
     assert [row for row, _ in own.pending()] == [drawn[2], drawn[3], drawn[5]]
+    feed._line.close()  # its process has ended
     own.close()
     feed = Feed(rows, "reward", *own.open())  # a new process
     lines = iter(feed)
@@ -215,5 +216,6 @@ def test_the_desk_hands_out_again_what_was_not_trained_on():
     with pytest.raises(MasteryError, match="failed in the main process: KeyError"):
         feed.report(99, [1.0], 1)
     assert next(lines)["row"] not in drawn[2:]
+    feed._line.close()
     own.close()
     assert threading.active_count() < 20
