@@ -165,10 +165,12 @@ def _one_by_one(parts: list[PaperJob], out: Path, scale: float, options: TrainOp
             ends: Ends = run(group, out, scale, replace(now, note=_note), job_progress)
         else:
             ends = _side_by_side(group, out, scale, now)
-        for part, outcome in ends:
+        interrupted = False
+        for part, outcome in ends:  # to the end, since the jobs of a group save one by one
             yield part, outcome
-            if not isinstance(outcome, str) and outcome.interrupted:
-                return
+            interrupted = interrupted or (not isinstance(outcome, str) and outcome.interrupted)
+        if interrupted:
+            return
 
 
 def _side_by_side(parts: list[PaperJob], out: Path, scale: float, options: TrainOptions) -> Ends:

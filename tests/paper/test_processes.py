@@ -75,6 +75,25 @@ def test_as_many_cores_as_before_where_they_share_a_run(tmp_path, monkeypatch, s
     assert alone == [1, 8]
 
 
+def test_after_ctrl_c_the_jobs_of_one_program_all_save_before_the_command_ends(
+    tmp_path, monkeypatch
+):
+    """Each saves in a thread of its own, which would end with the command."""
+    parts, saved = chosen(["agents"]), []
+
+    def side_by_side(group, *given):
+        for part in group:
+            saved.append(part)
+            yield part, Trained(tmp_path, 1, None, interrupted=part is group[0])
+
+    monkeypatch.setattr("mastery.training.devices.accelerated", lambda: True)
+    monkeypatch.setattr("mastery.training.devices.prepare", lambda devices: None)
+    monkeypatch.setattr("mastery.paper.side_by_side.groups", lambda *given: [parts[:2], parts[2:]])
+    monkeypatch.setattr("mastery.cli.paper._side_by_side", side_by_side)
+    ends = _one_by_one(parts, tmp_path, 0.01, TrainOptions())
+    assert [part for part, _ in ends] == saved == parts[:2]
+
+
 def test_one_job_of_each_learner_begins_first_and_then_the_longest(tmp_path, started):
     names = ["addition-64", "obstructed-maze", "key-corridor"]
     parts = [part for part in chosen(names) if "baselines" not in part.name]
