@@ -157,7 +157,7 @@ def _one_by_one(parts: list[PaperJob], out: Path, scale: float, options: TrainOp
     for part in parts:
         check_same(out / part.name, part.job(scale))
     began = time.monotonic()
-    for group in groups(parts, scale) if accelerated() else [[part] for part in parts]:
+    for group in groups(parts, out, scale) if accelerated() else [[part] for part in parts]:
         now = with_minutes_left(options, began)
         if now.minutes is not None and now.minutes <= 0:
             return

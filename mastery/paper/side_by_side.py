@@ -17,19 +17,23 @@ from mastery.paper.processes import Say
 from mastery.paper.run import check_same, run_part
 from mastery.rundir.parts import holds_job
 from mastery.rundir.results import load_results
+from mastery.rundir.split import is_split
 from mastery.training.loops.minigrid import MiniGridLoop
 from mastery.training.loops.shared import SharedLoop, SharedLoops, may_share
 from mastery.training.signals import interrupts
 from mastery.training.train import STOPPING, Trained, TrainOptions
 
 
-def groups(parts: Sequence[PaperJob], scale: float) -> list[list[PaperJob]]:
+def groups(parts: Sequence[PaperJob], folder: Path, scale: float) -> list[list[PaperJob]]:
     """The jobs in groups that one program can train, in the order of their first jobs; a job that
-    can share with no other is alone."""
+    can share with no other is alone, and so is one that was begun on a cluster: it has a loop for
+    each of its parts."""
     found: list[list[PaperJob]] = []
     for part in parts:
         for group in found:
-            if may_share([group[0].job(scale), part.job(scale)]):
+            names = group[0].name, part.name
+            in_parts = any(is_split(folder / name) for name in names)
+            if not in_parts and may_share([group[0].job(scale), part.job(scale)]):
                 group.append(part)
                 break
         else:

@@ -15,6 +15,7 @@ from mastery.rundir.store import Store
 from mastery.training.loops import compiled
 from mastery.training.loops.minigrid import MiniGridLoop
 from mastery.training.loops.shared import SharedLoops, may_share
+from mastery.training.parts import create_parts
 from mastery.training.train import train
 
 CURVES = ("probability", "mastery", "returns", "episodes", "played", "progress")
@@ -150,15 +151,18 @@ def test_an_error_reaches_every_job(batched):
     assert found[0] is found[1]
 
 
-def test_which_jobs_may_share():
+def test_which_jobs_may_share(tmp_path):
     other = small_job(frames=64, chunk=1)
     assert may_share([SHORT.job(), LONG.job()])
     assert not may_share([SHORT.job(), other])
     parts = [SHORT, Part("other", chunk=1), LONG]
-    assert [[part.name for part in group] for group in groups(parts, 1.0)] == [
-        ["short", "long"],
-        ["other"],
-    ]
+
+    def found():
+        return [[part.name for part in group] for group in groups(parts, tmp_path, 1.0)]
+
+    assert found() == [["short", "long"], ["other"]]
+    create_parts(SHORT.job(), tmp_path / "short", 1)  # as on a cluster: each part has its own loop
+    assert found() == [["short"], ["other"], ["long"]]
 
 
 def test_other_jobs_in_the_folder_are_refused_before_anything_is_trained(tmp_path):
