@@ -50,7 +50,8 @@ def side_by_side(
 ) -> Iterator[tuple[PaperJob, Trained | str]]:
     """Train or resume jobs side by side, and yield each outcome, or an error text, as it stops.
 
-    If one job fails, the others continue. On Ctrl-C all save and stop.
+    If one job fails, the others continue. On Ctrl-C, or an error that is not mastery's, all save
+    and stop.
 
     Args:
         parts: The jobs; one program can train them all (`groups`).
@@ -103,25 +104,18 @@ def side_by_side(
 
         for (part, _), view in zip(open_ones, shared.views, strict=True):
             threading.Thread(target=work, args=(part, view), daemon=True, name=part.name).start()
+        failure: BaseException | None = None
         for _ in open_ones:
-            part, outcome = _next(events)
+            part, outcome = events.get()
             if isinstance(outcome, BaseException):
-                stop.set()
-                raise outcome
+                stop.set()  # the others save first
+                failure = outcome
+                continue
             if isinstance(outcome, Trained):
                 outcome = outcome._replace(interrupted=bool(interrupted))
             yield part, outcome
-
-
-def _next(
-    events: queue.Queue[tuple[PaperJob, Trained | str | BaseException]],
-) -> tuple[PaperJob, Trained | str | BaseException]:
-    """The next outcome. Waits in short steps, or a signal would wait too."""
-    while True:
-        try:
-            return events.get(timeout=0.2)
-        except queue.Empty:
-            continue
+        if failure is not None:
+            raise failure
 
 
 def _finished(directory: Path) -> bool:

@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from mastery.training.loops import compiled
 from mastery.training.loops.minigrid import MiniGridLoop
 from mastery.training.loops.shared import SharedLoops, may_share
 from mastery.training.parts import create_parts
-from mastery.training.train import train
+from mastery.training.train import Trained, train
 
 CURVES = ("probability", "mastery", "returns", "episodes", "played", "progress")
 
@@ -128,6 +129,29 @@ def test_ctrl_c_saves_all_and_they_go_on(batched, no_curves, tmp_path):
     for part in parts:
         train(part.job(), tmp_path / "alone" / part.name)
         assert same(tmp_path / part.name, tmp_path / "alone" / part.name)
+
+
+def test_after_an_error_that_is_not_mastery_s_the_other_jobs_save(tmp_path, monkeypatch):
+    """Without training: the one fails while the other is still at it."""
+    failed, ends = threading.Event(), []
+
+    def run_part(part, folder, scale, options):
+        if part.name == "short":
+            failed.set()
+            raise OSError("the disk is full")
+        failed.wait()
+        while not options.stop():
+            time.sleep(0.01)
+        time.sleep(0.5)  # it saves
+        return Trained(folder / part.name, 2, None, False)
+
+    shared = SimpleNamespace(views=[SimpleNamespace(close=lambda: None)] * 2)
+    monkeypatch.setattr("mastery.paper.side_by_side.MiniGridLoop", lambda job: None)
+    monkeypatch.setattr("mastery.paper.side_by_side.SharedLoops", lambda loops: shared)
+    monkeypatch.setattr("mastery.paper.side_by_side.run_part", run_part)
+    with pytest.raises(OSError, match="the disk is full"):
+        ends.extend(part.name for part, _ in side_by_side([SHORT, LONG], tmp_path, print))
+    assert ends == ["long"]
 
 
 def test_an_error_reaches_every_job(batched):
