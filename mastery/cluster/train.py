@@ -163,7 +163,7 @@ def _one(cluster: Cluster, work: Work, options: TrainOptions) -> Trained:
     if failed:
         where = shlex.quote(str(work.directory))
         raise MasteryError(told_failed(failed, f"mastery train --resume {where} --cluster ADDRESS"))
-    return outcome_of(work.directory, work.parts, together.update, interrupted)
+    return outcome_of(*work, interrupted)
 
 
 def told_failed(failed: Mapping[str, str], again: str) -> str:

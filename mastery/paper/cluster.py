@@ -106,8 +106,7 @@ def _all(
     def end(name: str) -> tuple[str, Trained | str]:
         if failed[name]:
             return name, told_failed(failed[name], "the same command")
-        work, update = works[name], together[name].update
-        return name, outcome_of(work.directory, work.parts, update, interrupted)
+        return name, outcome_of(*works[name], interrupted)
 
     yield from (end(name) for name in works if not left[name])
     for part, what in train_parts(cluster, list(works.values()), options):

@@ -208,11 +208,10 @@ def cores_for(parts: Sequence[JobPart]) -> int:
     return min(len(part.job.runs) for part in parts)
 
 
-def outcome_of(
-    directory: Path, parts: Sequence[JobPart], update: int, interrupted: bool
-) -> Trained:
-    """What became of the whole job."""
-    return Trained(directory, update, joined_end([is_finished(p) for p in parts]), interrupted)
+def outcome_of(directory: Path, job: Job, parts: Sequence[JobPart], interrupted: bool) -> Trained:
+    """What became of the whole job, from what is saved: parts do not show every chunk."""
+    ended = joined_end([is_finished(part) for part in parts])
+    return Trained(directory, Together(job, parts).update, ended, interrupted)
 
 
 def resume_parts(
@@ -240,4 +239,4 @@ def resume_parts(
         if outcome.interrupted:
             interrupted = True
             break
-    return outcome_of(directory, parts, together.update, interrupted)
+    return outcome_of(directory, job, parts, interrupted)

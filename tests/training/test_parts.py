@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mastery import CheckpointError, Curriculum, MasteryError, checkpoint, load_agent, resume
+from mastery.cluster import train as cluster
 from mastery.curriculum import Task
 from mastery.page import data
 from mastery.page.places import find_places
@@ -23,7 +24,7 @@ from mastery.rundir.split import find_part, read_split
 from mastery.rundir.store import Store
 from mastery.training.job import Job, read_job
 from mastery.training.parts import Together, create_parts, parts_to_resume, split_job
-from mastery.training.train import TrainOptions, train
+from mastery.training.train import Trained, TrainOptions, train
 
 CURRICULUM = Curriculum.load("blocked-unlock-pickup")
 SETTINGS = {"envs": 4, "frames": 32, "batch": 64, "ahead": 2, "width": 8, "memory": "none"}
@@ -153,6 +154,23 @@ def test_a_part_that_is_behind_shows_its_last_values(tmp_path):
     (note,) = entry["notes"]
     assert note.startswith("Runs 0 to 1 (mr; seeds 0 to 1) are at 0 frames")
     assert data.job_curves(place)["mastery"].shape == (4, 3, 2)
+
+
+def test_on_a_cluster_the_outcome_is_what_was_saved_and_not_what_was_shown(
+    trained, tmp_path, monkeypatch
+):
+    """A part shows its progress twice a second at most, and its last may be lost on the way."""
+    parts = create_parts(job(), tmp_path / "job", 3)
+
+    def train_parts(cluster, works, options):
+        for part, done in zip(parts, parts_of(trained[0]), strict=True):
+            shutil.copytree(done, part.directory, dirs_exist_ok=True)
+            yield part, Trained(part.directory, 4, "trained", False)
+
+    monkeypatch.setattr(cluster, "train_parts", train_parts)
+    work = cluster.Work(tmp_path / "job", job(), parts)
+    outcome = cluster._one(None, work, TrainOptions())
+    assert (outcome.update, outcome.ended) == (4, "trained 512 frames per run")
 
 
 def test_a_longer_job_is_a_longer_job_of_each_part(folder, tmp_path):
