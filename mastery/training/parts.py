@@ -236,7 +236,7 @@ def resume_parts(
         own = replace(options, minutes=minutes, report=report)
         outcome = resume(part.directory, own, frames=job.frames)
         together.stopped(number)
-        if outcome.interrupted:
-            interrupted = True
+        interrupted = outcome.interrupted
+        if interrupted or outcome.ended is None:  # by `options.stop`, or out of time
             break
     return outcome_of(directory, job, parts, interrupted)

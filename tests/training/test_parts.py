@@ -156,6 +156,13 @@ def test_a_part_that_is_behind_shows_its_last_values(tmp_path):
     assert data.job_curves(place)["mastery"].shape == (4, 3, 2)
 
 
+def test_to_stop_one_part_is_to_stop_the_job(tmp_path):
+    create_parts(job(), tmp_path / "job", 2)
+    outcome = resume(tmp_path / "job", TrainOptions(stop=lambda: True))
+    assert (outcome.ended, outcome.interrupted) == (None, False)
+    assert [len(load_results(part).steps) for part in parts_of(tmp_path / "job")] == [1, 0]
+
+
 def test_on_a_cluster_the_outcome_is_what_was_saved_and_not_what_was_shown(
     trained, tmp_path, monkeypatch
 ):
