@@ -55,19 +55,21 @@ def connected(address: str) -> Iterator[Any]:
 
 def check_address(address: str) -> str:
     """The address as HOST:PORT; MasteryError unless a Ray cluster seems to answer there."""
-    if "://" in address:
+    found = _of_this_machine() if address == "auto" else address
+    if "://" in found:
         raise MasteryError(
-            f"the cluster's address is {address}; give HOST:PORT or auto, and run this command on "
+            f"the cluster's address is {found}; give HOST:PORT or auto, and run this command on "
             "a machine of the cluster, since it must see the job's folder"
         )
-    found = _of_this_machine() if address == "auto" else address
     host, colon, port = found.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise MasteryError(f"the cluster's address is {address!r}; give HOST:PORT or auto")
+        raise MasteryError(f"the cluster's address is {found!r}; give HOST:PORT or auto")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS) as talk:
             talk.sendall(_HELLO)
             answer = talk.recv(4)
+    except UnicodeError:  # a part of the name is empty or too long
+        raise MasteryError(f"the cluster's address is {found!r}; no host has this name") from None
     except OSError as error:
         reason = "it does not answer" if isinstance(error, TimeoutError) else error.strerror
         raise MasteryError(f"there is no Ray cluster at {found}: {reason}; {_REMEDY}") from None
@@ -80,14 +82,15 @@ def check_address(address: str) -> str:
 
 def _of_this_machine() -> str:
     """The address of the cluster that this machine belongs to."""
-    if given := os.environ.get("RAY_ADDRESS"):
+    given = os.environ.get("RAY_ADDRESS")
+    if given and given != "auto":
         return given
     from ray._private.services import canonicalize_bootstrap_address_or_die
 
     try:
         found: str = canonicalize_bootstrap_address_or_die("auto")
     except ConnectionError as error:
-        reason = str(error).partition(".")[0]
+        reason = str(error).partition(". ")[0]  # it may name addresses
         raise MasteryError(
             f"there is no Ray cluster on this machine: {reason}; {_REMEDY}"
         ) from None

@@ -48,8 +48,30 @@ def test_a_wrong_address_is_refused_at_once(monkeypatch):
             check_address(address)
     with pytest.raises(MasteryError, match="run this command on a machine of the cluster"):
         check_address("ray://127.0.0.1:10001")
-    monkeypatch.setenv("RAY_ADDRESS", closed)
-    with pytest.raises(MasteryError, match=f"no Ray cluster at {closed}"):
+    for host in ("a..b", 70 * "a"):
+        with pytest.raises(MasteryError, match="no host has this name"):
+            check_address(f"{host}:6379")
+    for given, message in (
+        (closed, f"no Ray cluster at {closed}"),
+        ("ray://127.0.0.1:10001", "run this command on a machine of the cluster"),
+    ):
+        monkeypatch.setenv("RAY_ADDRESS", given)
+        with pytest.raises(MasteryError, match=message):
+            check_address("auto")
+
+
+def test_auto_may_be_given_by_ray_s_variable_too(monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    asked = "ray._private.services.canonicalize_bootstrap_address_or_die"
+    monkeypatch.setattr(asked, lambda address: "host:port")
+    with pytest.raises(MasteryError, match="the cluster's address is 'host:port'"):
+        check_address("auto")
+
+    def several(address):
+        raise ConnectionError("Found multiple active Ray instances: {'10.0.0.1:1'}. Please choose.")
+
+    monkeypatch.setattr(asked, several)
+    with pytest.raises(MasteryError, match=r"instances: \{'10.0.0.1:1'\}; start a cluster"):
         check_address("auto")
 
 
