@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import socket
 import time
 from collections.abc import Mapping
@@ -73,9 +74,8 @@ def train_part(order: Order, messages: Any) -> dict[str, Any]:
         tell("begun", _here())
         return _train(order, tell, messages)
     except MasteryError as error:
-        return {
-            "error": f"{error}".replace(f"--resume {order.directory}", f"--resume {order.whole}")
-        }
+        part, whole = (f"--resume {shlex.quote(x)}" for x in (order.directory, order.whole))
+        return {"error": str(error).replace(part, whole)}
 
 
 def _here() -> str:

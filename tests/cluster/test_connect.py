@@ -5,6 +5,7 @@ import socket
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -160,6 +161,23 @@ def test_a_lock_of_a_dead_process_is_waited_for(tmp_path, monkeypatch):
     work._wait_for_lock(order, lambda kind, text: said.append((kind, text)))
     assert 0.3 < time.monotonic() - began < 30
     assert said == [("note", "waiting up to 150 seconds for the lock of a dead process")]
+
+
+def test_an_error_of_a_part_names_the_job_to_resume(tmp_path, monkeypatch):
+    """A part that is resumed by itself would leave the others behind."""
+    from mastery.cluster import work
+
+    def fail(order, tell, messages):
+        raise MasteryError(f"it is full. Resume with: mastery train --resume '{order.directory}'")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(work, "_train", fail)
+    monkeypatch.setattr(work, "_here", lambda: "node")
+    messages = SimpleNamespace(tell=SimpleNamespace(remote=lambda *given: None))
+    order = work.Order(0, "/my job/parts/0", "/my job", 1, 1, 0, {}, versions(), str(tmp_path))
+    assert work.train_part(order, messages) == {
+        "error": "it is full. Resume with: mastery train --resume '/my job'"
+    }
 
 
 def test_each_reason_is_told_once():
