@@ -28,7 +28,7 @@ from mastery.training.parts import (
     split_job,
 )
 from mastery.training.signals import interrupts
-from mastery.training.train import Means, Progress, Trained, TrainOptions
+from mastery.training.train import Means, Progress, Trained, TrainOptions, until_gone
 
 RETRIES = 20  # times that Ray runs a part again after its node or process died
 WAIT_SECONDS = 0.5  # between two looks at the parts
@@ -146,14 +146,12 @@ def check_in_parts(directory: Path) -> None:
 def _one(cluster: Cluster, work: Work, options: TrainOptions) -> Trained:
     """Train the parts of one job; MasteryError if one of them failed."""
     together, failed = Together(work.job, work.parts), {}
-    interrupted = False
+    report, interrupted = until_gone(options.report), False
     numbers = {part.directory: number for number, part in enumerate(work.parts)}
     for part, what in train_parts(cluster, [work], options):
         number = numbers[part.directory]
         if isinstance(what, Progress):
-            whole = together.show(number, what)
-            if options.report is not None:
-                options.report(whole)
+            report(together.show(number, what))
             continue
         together.stopped(number)
         if isinstance(what, str):

@@ -20,7 +20,7 @@ from mastery.rundir.results import load_results
 from mastery.rundir.split import is_split
 from mastery.training.job import Job
 from mastery.training.parts import Together, create_parts, outcome_of, parts_to_resume
-from mastery.training.train import Progress, Trained, TrainOptions
+from mastery.training.train import Progress, Trained, TrainOptions, until_gone
 
 Say = Callable[[PaperJob, Progress], None]
 
@@ -61,8 +61,10 @@ def on_cluster(
         shares = parts_each(wanted, cluster.room.parts)
         works = {name: _begun(folder / name, wanted[name], shares[name]) for name in longest}
 
+        report = until_gone(say)
+
         def show(name: str, progress: Progress) -> None:
-            say(by_name[name], progress)
+            report(by_name[name], progress)
 
         for name, what in _all(cluster, works, show, options):
             if isinstance(what, str) or what.update:

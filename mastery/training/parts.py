@@ -35,6 +35,7 @@ from mastery.training.train import (
     job_to_resume,
     progress_of,
     resume,
+    until_gone,
 )
 
 _DEFAULT = TrainOptions()
@@ -220,6 +221,7 @@ def resume_parts(
     """Resume a job in parts in this process, one part after the other; see `resume`."""
     job, parts = parts_to_resume(directory, frames)
     together = Together(job, parts)
+    show = until_gone(options.report)
     began, interrupted = time.monotonic(), False
     for number, part in enumerate(parts):
         minutes = options.minutes
@@ -229,9 +231,7 @@ def resume_parts(
             continue
 
         def report(progress: Progress, number: int = number) -> None:
-            whole = together.show(number, progress)
-            if options.report is not None:
-                options.report(whole)
+            show(together.show(number, progress))
 
         own = replace(options, minutes=minutes, report=report)
         outcome = resume(part.directory, own, frames=job.frames)

@@ -270,7 +270,7 @@ def make_loop(job: Job, note: Note | None = None) -> Loop:
 
 def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained:
     step, arrays = store.rewind()
-    minutes, report, note = options.minutes, options.report, options.note
+    minutes, report, note = options.minutes, until_gone(options.report), options.note
     if note is not None:
         for text in store.notes:
             note(text)
@@ -303,14 +303,24 @@ def _train(store: Store, job: Job, loop: Loop, options: TrainOptions) -> Trained
             asked = bool(interrupted) or (options.stop is not None and options.stop())
             stop = ended is not None or out_of_time or asked
             writer.record(step, carry, metrics, ended, stop)
-            if report is not None:
-                try:
-                    report(progress_of(job, step, speed, metrics, recent))
-                except OSError:
-                    report = None  # the reader has gone; keep training
+            report(progress_of(job, step, speed, metrics, recent))
             if stop:
                 break
     return Trained(store.directory, step, ended, bool(interrupted))
+
+
+def until_gone(show: Callable[..., None] | None) -> Callable[..., None]:
+    """A function that calls `show`, until that fails because its reader has gone."""
+
+    def call(*given: Any) -> None:
+        nonlocal show
+        if show is not None:
+            try:
+                show(*given)
+            except OSError:
+                show = None
+
+    return call
 
 
 def _carry(loop: Loop, arrays: dict[str, NDArray[Any]] | None) -> Any:

@@ -169,7 +169,7 @@ def test_on_a_cluster_the_outcome_is_what_was_saved_and_not_what_was_shown(
     """A part shows its progress twice a second at most, and its last may be lost on the way."""
     parts = create_parts(job(), tmp_path / "job", 3)
 
-    def train_parts(cluster, works, options):
+    def train_parts(*given):
         for part, done in zip(parts, parts_of(trained[0]), strict=True):
             shutil.copytree(done, part.directory, dirs_exist_ok=True)
             yield part, Trained(part.directory, 4, "trained", False)
@@ -178,6 +178,25 @@ def test_on_a_cluster_the_outcome_is_what_was_saved_and_not_what_was_shown(
     work = cluster.Work(tmp_path / "job", job(), parts)
     outcome = cluster._one(None, work, TrainOptions())
     assert (outcome.update, outcome.ended) == (4, "trained 512 frames per run")
+
+
+def test_training_goes_on_when_nobody_reads_its_progress_any_more(trained, monkeypatch):
+    """As after `mastery train … --cluster ADDRESS | head`."""
+    work, told = cluster.Work(trained[0], *parts_to_resume(trained[0])), []
+    progress = Together(*work[1:]).whole()
+
+    def gone(progress):
+        told.append(progress)
+        raise BrokenPipeError
+
+    def train_parts(*given):
+        for part in work.parts:
+            yield part, progress
+            yield part, Trained(part.directory, 4, "trained", False)
+
+    monkeypatch.setattr(cluster, "train_parts", train_parts)
+    assert cluster._one(None, work, TrainOptions(report=gone)).update == 4
+    assert len(told) == 1
 
 
 def test_a_longer_job_is_a_longer_job_of_each_part(folder, tmp_path):
