@@ -29,6 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 from stepped_environments import REPEATS, STEPS, Speed, measure_alone, measure_vector, ours, real
 
+from mastery.errors import DISTRIBUTION
+
 # All environments at once: state, actions -> state with the observation in it, rewards, ends.
 Step = Callable[[Any, jax.Array], tuple[Any, jax.Array, jax.Array]]
 
@@ -133,10 +135,10 @@ ENGINES = {
         alone=True,
     ),
     "mastery-make": Engine(
-        "mastery", ours, "the same tasks and steps in `mastery.minigrid.make`", alone=True
+        DISTRIBUTION, ours, "the same tasks and steps in `mastery.minigrid.make`", alone=True
     ),
     "mastery-make-vec": Engine(
-        "mastery",
+        DISTRIBUTION,
         None,
         "the same tasks mixed in `mastery.minigrid.make_vec`, a loop in Python; reset on the step "
         "that ends an episode",
@@ -165,7 +167,7 @@ ENGINES = {
         "the same with the 7 × 7 cells before the agent, as MiniGrid has it, through walls",
     ),
     "mastery": Engine(
-        "mastery",
+        DISTRIBUTION,
         mastery,
         "all 18 tasks mixed, the real semantics bit for bit; fresh levels from a pool that is "
         "refilled once a call, which is timed; reset on the step that ends an episode",
