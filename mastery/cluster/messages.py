@@ -33,11 +33,11 @@ class Messages:
         self._progress[part] = progress
 
     def stop(self) -> None:
-        """The driver is about to stop all parts."""
+        """Note that the driver stops all parts."""
         self._stopping = True
 
     def stopping(self) -> bool:
-        """Whether the driver has stopped all parts."""
+        """Whether the driver stops all parts, so that none is to be handed on."""
         return self._stopping
 
     def take(self) -> tuple[list[Message], dict[int, tuple[Any, ...]]]:

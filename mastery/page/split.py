@@ -1,7 +1,6 @@
 """A job trained in parts as plain data for the page: its parts are groups of its runs.
 
-Each part may be at another point, and be trained on another machine. Of a part, only what is new is
-read.
+Each part may be at another point, and be trained on another machine. Only new points are read.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def _runs(path: Path) -> list[tuple[str, str, int]]:
 
 
 def _lagging(runs: Sequence[tuple[int, int]], parts: Sequence[Entry]) -> list[str]:
-    """A line for each part that is far behind the first."""
+    """A line for each part that is far behind the one with the most frames."""
     most, notes = max(part["frames"] for part in parts), []
     for (first, end), part in zip(runs, parts, strict=True):
         if part["frames"] < (1 - BEHIND) * most and part["ended"] is None:

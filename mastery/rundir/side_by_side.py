@@ -1,4 +1,4 @@
-"""Put the curves of runs that were recorded one by one side by side, over the same frames."""
+"""Put the curves of a job's parts side by side, over the same frames."""
 
 from __future__ import annotations
 

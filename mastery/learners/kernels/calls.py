@@ -34,13 +34,13 @@ class Each(NamedTuple):
 
 
 def columns(array: Any, size: int) -> Each:
-    """Of the last axis a part each; the last axis of the grid counts them."""
+    """Each block takes a part of the last axis; the last axis of the grid counts them."""
     leading = (0,) * (len(array.shape) - 1)
     return Each(array, (*array.shape[:-1], size), lambda *at: (*leading, at[-1]))
 
 
 def first_and_columns(array: Any, size: int) -> Each:
-    """Of the last axis a part each, and of the first axis one row each; the grid has both."""
+    """Each block takes a row of the first axis and a part of the last; the grid has both."""
     between = array.shape[1:-1]
     return Each(array, (1, *between, size), lambda *at: (at[0], *(0,) * len(between), at[-1]))
 
