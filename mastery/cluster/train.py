@@ -178,7 +178,7 @@ def train_parts(
 ) -> Iterator[tuple[JobPart, Progress | Trained | str]]:
     """Train the unfinished parts of some jobs, and yield their progress and what became of each.
 
-    Ctrl-C, and the end of `options.minutes`, let each part finish its chunk and save.
+    Ctrl-C, `options.stop` and the end of `options.minutes` let each part finish its chunk and save.
 
     Args:
         cluster: Where.
@@ -202,7 +202,8 @@ def train_parts(
         while running:
             done, _ = ray.wait(list(running), timeout=WAIT_SECONDS)
             late = options.minutes is not None and time.monotonic() - began > 60 * options.minutes
-            if (interrupted or late) and not stopping:
+            asked = options.stop is not None and options.stop()
+            if (interrupted or late or asked) and not stopping:
                 stopping = True
                 ray.get(messages.stop.remote())
                 for task in running:  # Ray gives those that run a Ctrl-C; others do not begin

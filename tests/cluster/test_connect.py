@@ -11,7 +11,7 @@ import pytest
 
 from mastery import MasteryError
 from mastery.cli.places import place_of
-from mastery.cluster import place
+from mastery.cluster import place, train
 from mastery.cluster.connect import check_address
 from mastery.cluster.nodes import Node, Room, find_room
 from mastery.cluster.place import check_versions, comes_back, look, offer
@@ -19,6 +19,7 @@ from mastery.cluster.train import told_failed
 from mastery.errors import install
 from mastery.rundir.machine import versions
 from mastery.rundir.writing import lock_directory
+from mastery.training.train import TrainOptions
 
 
 @contextlib.contextmanager
@@ -161,6 +162,30 @@ def test_a_lock_of_a_dead_process_is_waited_for(tmp_path, monkeypatch):
     work._wait_for_lock(order, lambda kind, text: said.append((kind, text)))
     assert 0.3 < time.monotonic() - began < 30
     assert said == [("note", "waiting up to 150 seconds for the lock of a dead process")]
+
+
+@pytest.mark.parametrize("options", [TrainOptions(stop=lambda: True), TrainOptions(minutes=0)])
+def test_all_parts_are_stopped_when_that_is_asked_for(options, monkeypatch):
+    """Ray is played: a task runs until it is cancelled."""
+    cancelled, told, waits = [], [], []
+
+    def wait(tasks, timeout):
+        assert len(waits) < 9
+        waits.append(tasks)
+        return ([task for task in tasks if task in cancelled], None)
+
+    ray = SimpleNamespace(wait=wait, cancel=cancelled.append, get=lambda found: found)
+    messages = SimpleNamespace(
+        stop=SimpleNamespace(remote=lambda: told.append("stop")),
+        take=SimpleNamespace(remote=lambda: ([], {})),
+    )
+    monkeypatch.setattr(train, "_start_messages", lambda ray: messages)
+    monkeypatch.setattr(train, "_submit", lambda cluster, messages, number, *given: number)
+    monkeypatch.setattr(train, "_outcome", lambda ray, task, part, interrupted: interrupted)
+    work = SimpleNamespace(unfinished=["one", "two"])
+    ends = train.train_parts(SimpleNamespace(ray=ray), [work], options)
+    assert list(ends) == [("one", False), ("two", False)]
+    assert (cancelled, told) == ([0, 1], ["stop"])
 
 
 def test_an_error_of_a_part_names_the_job_to_resume(tmp_path, monkeypatch):
