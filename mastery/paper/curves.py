@@ -187,7 +187,9 @@ def save(curves: PaperCurves, path: Path) -> None:
     """Save as a NumPy archive, with the precision that a plot can show."""
     arrays = {f.name: getattr(curves, f.name) for f in fields(curves) if f.name != "about"}
     arrays |= {name: arrays[name].astype(np.float16) for name in _HALF}
-    arrays |= {name: np.round(250 * arrays[name]).astype(np.uint8) for name in _BYTES}
+    # a part that has not begun knows no mastery; it is saved as 0
+    bytes_of = {name: 250 * np.nan_to_num(arrays[name]) for name in _BYTES}
+    arrays |= {name: np.round(x).astype(np.uint8) for name, x in bytes_of.items()}
     arrays |= _packed(arrays.pop("progress"))
     arrays["about"] = np.array(json.dumps(curves.about))
     whole = io.BytesIO()

@@ -15,7 +15,7 @@ from mastery.curriculum import Task
 from mastery.page import data
 from mastery.page.places import find_places
 from mastery.page.server import Watched
-from mastery.paper.curves import from_results
+from mastery.paper.curves import from_results, load, save
 from mastery.rundir.export import training_table
 from mastery.rundir.metrics import Evaluation, Metrics
 from mastery.rundir.parts import holds_job, parts_of
@@ -151,6 +151,8 @@ def test_a_part_that_is_behind_shows_its_last_values(tmp_path):
     (place,) = find_places([tmp_path / "job"])[0]
     entry = data.job_entry(place)
     assert (entry["state"], entry["frames"], entry["total"]) == ("stopped", 256, 512)
+    save(from_results(results), tmp_path / "curves.npz")  # as after `mastery paper --cluster`
+    assert (load(tmp_path / "curves.npz").mastery[:, :2] == 0).all()
     (note,) = entry["notes"]
     assert note.startswith("Runs 0 to 1 (mr; seeds 0 to 1) are at 0 frames")
     assert data.job_curves(place)["mastery"].shape == (4, 3, 2)
