@@ -12,6 +12,7 @@ from pathlib import Path
 from mastery.cluster.connect import connected
 from mastery.cluster.nodes import check_nodes
 from mastery.cluster.train import Cluster, Work, check_in_parts, told_failed, train_parts
+from mastery.errors import MasteryError
 from mastery.paper.experiments import PaperJob
 from mastery.paper.processes import effort
 from mastery.paper.run import check_same, keep_curves
@@ -67,9 +68,7 @@ def on_cluster(
             report(by_name[name], progress)
 
         for name, what in _all(cluster, works, show, options):
-            if isinstance(what, str) or what.update:
-                _keep(folder / name, folder, scale)
-            yield by_name[name], what
+            yield by_name[name], _kept(folder / name, folder, scale, what)
 
 
 def parts_each(jobs: Mapping[str, Job], room: int) -> dict[str, int]:
@@ -87,10 +86,14 @@ def _begun(directory: Path, job: Job, parts: int) -> Work:
     return Work(directory, job, create_parts(job, directory, parts))
 
 
-def _keep(directory: Path, folder: Path, scale: float) -> None:
-    """Save the curves of a job, if it has some."""
-    if len(load_results(directory).frames):
-        keep_curves(directory, folder, scale)
+def _kept(directory: Path, folder: Path, scale: float, what: Trained | str) -> Trained | str:
+    """Save the curves of a job, if it has some; what became of it, or why they are not saved."""
+    try:
+        if len(load_results(directory).frames):
+            keep_curves(directory, folder, scale)
+    except MasteryError as error:  # the other jobs go on
+        return what if isinstance(what, str) else str(error)
+    return what
 
 
 def _all(

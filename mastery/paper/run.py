@@ -19,6 +19,7 @@ from mastery.paper import curves
 from mastery.rundir.parts import holds_job
 from mastery.rundir.results import load_results
 from mastery.rundir.split import is_split
+from mastery.rundir.writing import writing
 from mastery.training.job import Job, read_job
 from mastery.training.parts import cores_for as cores_of_parts
 from mastery.training.parts import parts_to_resume
@@ -96,7 +97,8 @@ def run_part(
 
 def keep_curves(directory: Path, folder: Path, scale: float) -> None:
     """Save the curves of a job in the folder's `curves`."""
-    (folder / "curves").mkdir(exist_ok=True)
+    with writing(folder):
+        (folder / "curves").mkdir(exist_ok=True)
     found = curves.from_results(load_results(directory), scale)
     curves.save(found, folder / "curves" / f"{directory.name}.npz")
 

@@ -15,6 +15,7 @@ from mastery.curriculum import Task
 from mastery.page import data
 from mastery.page.places import find_places
 from mastery.page.server import Watched
+from mastery.paper.cluster import _kept
 from mastery.paper.curves import from_results, load, save
 from mastery.rundir.export import training_table
 from mastery.rundir.metrics import Evaluation, Metrics
@@ -199,6 +200,17 @@ def test_training_goes_on_when_nobody_reads_its_progress_any_more(trained, monke
     monkeypatch.setattr(cluster, "train_parts", train_parts)
     assert cluster._one(None, work, TrainOptions(report=gone)).update == 4
     assert len(told) == 1
+
+
+def test_where_curves_cannot_be_saved_the_other_jobs_of_the_paper_go_on(folder, tmp_path):
+    """On a cluster, where an error here would end all parts."""
+    (tmp_path / "curves").write_text("mine")
+    outcome = Trained(folder, 4, "trained", False)
+    assert "cannot write to" in _kept(folder, tmp_path, 1.0, outcome)
+    assert _kept(folder, tmp_path, 1.0, "it failed") == "it failed"
+    (tmp_path / "curves").unlink()
+    assert _kept(folder, tmp_path, 1.0, outcome) is outcome
+    assert (tmp_path / "curves" / "job.npz").exists()
 
 
 def test_a_longer_job_is_a_longer_job_of_each_part(folder, tmp_path):
