@@ -104,18 +104,28 @@ def side_by_side(
 
         for (part, _), view in zip(open_ones, shared.views, strict=True):
             threading.Thread(target=work, args=(part, view), daemon=True, name=part.name).start()
-        failure: BaseException | None = None
-        for _ in open_ones:
-            part, outcome = events.get()
-            if isinstance(outcome, BaseException):
-                stop.set()  # the others save first
-                failure = outcome
-                continue
+        for part, outcome in _outcomes(events, len(open_ones), stop):
             if isinstance(outcome, Trained):
                 outcome = outcome._replace(interrupted=bool(interrupted))
             yield part, outcome
-        if failure is not None:
-            raise failure
+
+
+def _outcomes(
+    events: queue.Queue[tuple[PaperJob, Trained | str | BaseException]],
+    count: int,
+    stop: threading.Event,
+) -> Iterator[tuple[PaperJob, Trained | str]]:
+    """Each outcome; an error that is not mastery's is raised once the other jobs have saved."""
+    failure: BaseException | None = None
+    for _ in range(count):
+        part, outcome = events.get()
+        if isinstance(outcome, BaseException):
+            stop.set()
+            failure = outcome
+        else:
+            yield part, outcome
+    if failure is not None:
+        raise failure
 
 
 def _finished(directory: Path) -> bool:
