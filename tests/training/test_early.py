@@ -66,14 +66,16 @@ def test_an_error_is_raised_where_the_function_is_called(compiler):
             early(np.float32(3))
 
 
-def test_close_leaves_what_has_not_begun():
+def test_close_leaves_what_has_not_begun_to_a_later_call():
     compiler, go, begun = EarlyCompiler(threads=1), threading.Event(), []
     compiler.start(Early(jax.jit(lambda x: x)), lambda: (go.wait(), 1.0)[1:])
-    compiler.start(Early(jax.jit(lambda x: x)), lambda: begun.append(1) or (1.0,))
+    left = Early(jax.jit(lambda x: 2 * x))
+    compiler.start(left, lambda: begun.append(1) or (1.0,))
     compiler.close()
     go.set()
     compiler._pool.shutdown(wait=True)
     assert not begun
+    assert left(3.0) == 6
 
 
 def test_a_prepared_loop_computes_the_same():

@@ -23,7 +23,10 @@ class Early:
         self._early: Future[Any] | None = None
 
     def __call__(self, *given: Any) -> Any:
-        return (self.compiled if self._early is None else self._early.result())(*given)
+        early = self._early
+        if early is None or early.cancelled():
+            return self.compiled(*given)
+        return early.result()(*given)
 
     def shapes(self, *given: Any) -> Any:
         """What a call returns, as shapes that `start` takes: each with the given's sharding."""
@@ -56,5 +59,5 @@ class EarlyCompiler:
             function._early = self._pool.submit(work)
 
     def close(self) -> None:
-        """Compile nothing that has not been started."""
+        """Compile nothing that has not been started; a later call compiles it."""
         self._pool.shutdown(wait=False, cancel_futures=True)
