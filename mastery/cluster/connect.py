@@ -95,3 +95,9 @@ def _of_this_machine() -> str:
             f"there is no Ray cluster on this machine: {reason}; {_REMEDY}"
         ) from None
     return found
+
+
+def reason_of(error: Exception) -> str:
+    """The last line of an error of Ray, or its kind if it has no text."""
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines else type(error).__name__

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mastery.cluster.connect import reason_of
 from mastery.cluster.place import Look, Probe, check_versions, comes_back, offer
 from mastery.errors import MasteryError, install
 from mastery.rundir.machine import versions
@@ -119,9 +120,8 @@ def _check(ray: Any, node: Node, answer: Any, probe: Probe) -> Look:
     try:
         found: Mapping[str, Any] = ray.get(answer)
     except ray.exceptions.RayError as error:
-        reason = str(error).strip().splitlines()[-1]
         raise MasteryError(
-            f"{who} cannot be used: {reason}; see its logs, or stop it with ray stop"
+            f"{who} cannot be used: {reason_of(error)}; see its logs, or stop it with ray stop"
         ) from None
     if "missing" in found:
         raise MasteryError(

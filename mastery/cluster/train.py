@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mastery.cluster.connect import connected
+from mastery.cluster.connect import connected, reason_of
 from mastery.cluster.messages import Messages
 from mastery.cluster.nodes import Node, Room, check_nodes, find_nodes, find_room
 from mastery.cluster.work import Order, train_part
@@ -306,8 +306,7 @@ def _outcome(ray: Any, task: Any, part: JobPart, interrupted: bool) -> Trained |
     except ray.exceptions.TaskCancelledError:  # before it had begun, or before its first chunk
         return Trained(part.directory, 0, None, interrupted)
     except ray.exceptions.RayError as error:
-        reason = str(error).strip().splitlines()
-        return f"it failed on its node: {reason[-1] if reason else type(error).__name__}"
+        return f"it failed on its node: {reason_of(error)}"
     if "error" in found:
         return str(found["error"])
     return Trained(part.directory, found["update"], is_finished(part), interrupted)

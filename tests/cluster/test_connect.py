@@ -12,7 +12,7 @@ import pytest
 from mastery import MasteryError
 from mastery.cli.places import place_of
 from mastery.cluster import place, train
-from mastery.cluster.connect import check_address
+from mastery.cluster.connect import check_address, reason_of
 from mastery.cluster.nodes import Node, Room, find_room
 from mastery.cluster.place import check_versions, comes_back, look, offer
 from mastery.cluster.train import told_failed
@@ -203,6 +203,11 @@ def test_an_error_of_a_part_names_the_job_to_resume(tmp_path, monkeypatch):
     assert work.train_part(order, messages) == {
         "error": "it is full. Resume with: mastery train --resume '/my job'"
     }
+
+
+def test_the_reason_of_ray_is_its_last_line():
+    assert reason_of(RuntimeError("Traceback\n  in f\nOSError: full\n")) == "OSError: full"
+    assert reason_of(RuntimeError()) == "RuntimeError"
 
 
 def test_each_reason_is_told_once():
