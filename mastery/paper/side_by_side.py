@@ -103,11 +103,15 @@ def side_by_side(
             events.put((part, outcome))
 
         for (part, _), view in zip(open_ones, shared.views, strict=True):
-            threading.Thread(target=work, args=(part, view), daemon=True, name=part.name).start()
-        for part, outcome in _outcomes(events, len(open_ones), stop):
-            if isinstance(outcome, Trained):
-                outcome = outcome._replace(interrupted=bool(interrupted))
-            yield part, outcome
+            # no daemons: those that end with the process while they compute abort it
+            threading.Thread(target=work, args=(part, view), name=part.name).start()
+        try:
+            for part, outcome in _outcomes(events, len(open_ones), stop):
+                if isinstance(outcome, Trained):
+                    outcome = outcome._replace(interrupted=bool(interrupted))
+                yield part, outcome
+        finally:
+            stop.set()
 
 
 def _outcomes(

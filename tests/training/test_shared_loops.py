@@ -1,6 +1,9 @@
 """Several jobs in one compiled program, as on a GPU, each in a thread of its own."""
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -132,26 +135,77 @@ def test_ctrl_c_saves_all_and_they_go_on(batched, no_curves, tmp_path):
 
 
 def test_after_an_error_that_is_not_mastery_s_the_other_jobs_save(tmp_path, monkeypatch):
-    """Without training: the one fails while the other is still at it."""
-    failed, ends = threading.Event(), []
+    ends = []
+
+    def fail():
+        raise OSError("the disk is full")
+
+    without_training(monkeypatch, short=fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        ends.extend(part.name for part, _ in side_by_side([SHORT, LONG], tmp_path, print))
+    assert ends == ["long"]
+
+
+def test_jobs_save_and_stop_when_nobody_takes_their_outcomes(tmp_path, monkeypatch):
+    saved = without_training(monkeypatch, short=lambda: None)
+    ends = side_by_side([SHORT, LONG], tmp_path, print)
+    assert next(ends)[0] is SHORT
+    (other,) = [thread for thread in threading.enumerate() if thread.name == "long"]
+    ends.close()
+    other.join(10)
+    assert saved == ["long"]
+
+
+def without_training(monkeypatch, short):
+    """The job `long` trains until it is stopped, and is then in the list of those that saved."""
+    saved = []
 
     def run_part(part, folder, scale, options):
         if part.name == "short":
-            failed.set()
-            raise OSError("the disk is full")
-        failed.wait()
-        while not options.stop():
-            time.sleep(0.01)
-        time.sleep(0.5)  # it saves
+            short()
+        else:
+            while not options.stop():
+                time.sleep(0.01)
+            time.sleep(0.5)
+            saved.append(part.name)
         return Trained(folder / part.name, 2, None, False)
 
     shared = SimpleNamespace(views=[SimpleNamespace(close=lambda: None)] * 2)
     monkeypatch.setattr("mastery.paper.side_by_side.MiniGridLoop", lambda job: None)
     monkeypatch.setattr("mastery.paper.side_by_side.SharedLoops", lambda loops: shared)
     monkeypatch.setattr("mastery.paper.side_by_side.run_part", run_part)
-    with pytest.raises(OSError, match="the disk is full"):
-        ends.extend(part.name for part, _ in side_by_side([SHORT, LONG], tmp_path, print))
-    assert ends == ["long"]
+    return saved
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_the_process_and_does_not_abort_it(tmp_path):
+    script = f"""
+import signal
+from pathlib import Path
+from mastery.paper.side_by_side import side_by_side
+from mastery.training.loops import compiled
+from test_shared_loops import Part
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+compiled.in_turn = lambda devices: False
+long = {{"frames": 640_000, "chunk": 400}}
+parts = [Part("one", **long), Part("two", **long, programs=("uniform",))]
+try:
+    list(side_by_side(parts, Path({str(tmp_path)!r}), lambda part, what: print(what, flush=True)))
+except KeyboardInterrupt:
+    raise SystemExit(130) from None
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert process.stdout.readline().startswith("Progress(")
+    process.send_signal(signal.SIGINT)
+    while not process.stdout.readline().startswith("stopping"):
+        pass
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, rest
 
 
 def test_an_error_reaches_every_job(batched):
