@@ -21,9 +21,9 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jax import lax
 
+from mastery.learners.adam import adam, new_adam
 from mastery.learners.encoders import Linear
 from mastery.learners.lstm import lstm
 from mastery.learners.settings import LearnerKind, check_numbers, setting
@@ -166,9 +166,6 @@ def loss(network: Network, given: Array, target: Array) -> Array:
     return -jnp.where(digit, log_p, 0.0).sum(1).mean()
 
 
-_adam = optax.scale_by_adam()
-
-
 class AdditionLearner(NamedTuple):
     """A run: the network, the optimiser's state and the random key."""
 
@@ -180,7 +177,7 @@ class AdditionLearner(NamedTuple):
 def begin(key: Array, settings: AdditionSettings) -> AdditionLearner:
     for_network, key = jax.random.split(key)
     network = Network(for_network, settings.width)
-    return AdditionLearner(network, _adam.init(eqx.filter(network, eqx.is_array)), key)
+    return AdditionLearner(network, new_adam(network), key)
 
 
 def learn(
@@ -215,10 +212,8 @@ def learn(
         own = _own(examples(for_numbers, sizes[task], length), parts)
         gradient = _sum(eqx.filter_grad(loss)(network, *own), parts)  # the sum of `parts` means
         gradient = jax.tree.map(lambda g: g / parts, gradient)
-        change, optimiser = _adam.update(gradient, optimiser)
-        change = jax.tree.map(lambda c: -h.learning_rate * c, change)
         counts = (task[:, None] == jnp.arange(len(sums))).sum(0)
-        return (eqx.apply_updates(network, change), optimiser), counts
+        return adam(network, gradient, optimiser, h.learning_rate), counts
 
     key, now = jax.random.split(learner.key)
     carry = learner.network, learner.optimiser

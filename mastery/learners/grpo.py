@@ -23,10 +23,10 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jax import lax
 
 from mastery.errors import MasteryError
+from mastery.learners.adam import adam, new_adam
 from mastery.learners.settings import LearnerKind, check_numbers, setting
 from mastery.learners.transformer import Transformer, log_probability, sample, score
 from mastery.programs.distribution import cumulative, draw
@@ -118,8 +118,6 @@ REASONING = LearnerKind(
     ReasoningSettings, ReasoningHyper, presets={"default": ReasoningSettings(), "small": SMALL}
 )
 
-_adam = optax.scale_by_adam()
-
 
 class ReasoningLearner(NamedTuple):
     """A run: the transformer, the optimiser's state and the random key."""
@@ -153,7 +151,7 @@ def new_model(key: Array, settings: ReasoningSettings) -> Transformer:
 
 
 def begin(key: Array, model: Transformer) -> ReasoningLearner:
-    return ReasoningLearner(model, _adam.init(eqx.filter(model, eqx.is_array)), key)
+    return ReasoningLearner(model, new_adam(model), key)
 
 
 def advantages(reward: Array) -> Array:
@@ -185,9 +183,7 @@ def descend(
     norm = jnp.sqrt(sum(jnp.square(g).sum() for g in jax.tree.leaves(gradient)))
     scale = jnp.minimum(1.0, largest / (norm + 1e-9))
     gradient = jax.tree.map(lambda g: g * scale, gradient)
-    change, optimiser = _adam.update(gradient, optimiser)
-    change = jax.tree.map(lambda c: -rate * c, change)
-    return eqx.apply_updates(model, change), optimiser
+    return adam(model, gradient, optimiser, rate)
 
 
 def learn(

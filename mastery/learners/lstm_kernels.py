@@ -15,7 +15,16 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mastery.learners.kernels.calls import BACK, KEPT, measured, sigmoid, tanh
+from mastery.learners.kernels.calls import (
+    BACK,
+    KEPT,
+    call,
+    columns,
+    measured,
+    new,
+    sigmoid,
+    tanh,
+)
 
 Array = Any  # a JAX array
 WIDTH = 128  # wider weights do not fit in shared memory
@@ -191,22 +200,13 @@ def _backward(weight: Array, kept: Array, d_hidden: Array, last: bool, interpret
 
 def _call(kernel: Any, operands: list[Array], results: list[Any], interpret: bool) -> Any:
     """Call a kernel on the whole first operand (the weights) and a column block of the others."""
-    from jax.experimental import pallas as pl
-    from jax.experimental.pallas import triton
-
-    def columns(shape: tuple[int, ...]) -> Any:
-        block = (*shape[:-1], COLUMNS)
-        return pl.BlockSpec(block, lambda b: (*[0] * (len(shape) - 1), b))
-
-    return pl.pallas_call(
+    weight, *others = operands
+    shapes = [new(*result) for result in results]
+    return call(
         kernel,
-        out_shape=[jax.ShapeDtypeStruct(*result) for result in results],  # type: ignore[no-untyped-call]
-        grid=(results[0][0][-1] // COLUMNS,),
-        in_specs=[
-            pl.BlockSpec(operands[0].shape, lambda b: (0, 0)),
-            *(columns(x.shape) for x in operands[1:]),
-        ],
-        out_specs=[columns(shape) for shape, _ in results],
-        compiler_params=triton.CompilerParams(num_warps=8, num_stages=1),
-        interpret=interpret,
-    )(*operands)
+        [weight, *(columns(x, COLUMNS) for x in others)],
+        [columns(shape, COLUMNS) for shape in shapes],
+        (shapes[0].shape[-1] // COLUMNS,),
+        interpret,
+        warps=8,
+    )

@@ -20,10 +20,10 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jax import lax
 
 from mastery.errors import MasteryError
+from mastery.learners.adam import adam
 from mastery.learners.encoders import INITIAL, Linear, Space, make_encoder
 from mastery.learners.kernels import agent as kernels
 from mastery.learners.settings import LearnerKind, check_numbers, setting
@@ -374,15 +374,10 @@ def ppo_loss(
     return policy + h.value * error.mean() - h.entropy * entropy
 
 
-def new_optimiser(agent: Agent) -> Any:
-    return optax.scale_by_adam().init(eqx.filter(agent, eqx.is_array))
-
-
 def improve(
     agent: Agent, optimiser: Any, frames: Frames, key: Array, settings: PPOSettings, h: PPOHyper
 ) -> tuple[Agent, Any]:
     """Train on the frames for `settings.epochs` epochs, in minibatches of whole segments."""
-    adam = optax.scale_by_adam(eps=h.epsilon)
 
     def one(carry: Any, index: Array) -> Any:
         agent, optimiser = carry
@@ -391,9 +386,7 @@ def improve(
         length = jnp.sqrt(sum((g**2).sum() for g in jax.tree.leaves(gradient)))
         shrink = jnp.minimum(1.0, h.gradient_norm / (length + 1e-6))
         gradient = jax.tree.map(lambda g: g * shrink, gradient)
-        change, optimiser = adam.update(gradient, optimiser)
-        change = jax.tree.map(lambda c: -h.learning_rate * c, change)
-        return (eqx.apply_updates(agent, change), optimiser), None
+        return adam(agent, gradient, optimiser, h.learning_rate, h.epsilon), None
 
     keys = jax.random.split(key, settings.epochs)
     order = jax.vmap(lambda k: jax.random.permutation(k, len(frames.action)))(keys)

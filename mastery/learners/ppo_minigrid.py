@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from mastery.learners import novelty
+from mastery.learners.adam import new_adam
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import (
     Agent,
@@ -28,7 +29,6 @@ from mastery.learners.ppo import (
     choose,
     improve,
     log_probability,
-    new_optimiser,
     segments,
 )
 from mastery.minigrid import engine
@@ -129,7 +129,7 @@ def begin(key: Array, settings: PPOSettings) -> MinigridLearner:
     memory = jnp.zeros((agent.memory_size, settings.envs))
     first = jnp.ones(settings.envs, bool)
     envs = Environments(state, pool, memory, first, novelty.nothing(settings.envs))
-    return MinigridLearner(agent, new_optimiser(agent), envs, key)
+    return MinigridLearner(agent, new_adam(agent), envs, key)
 
 
 def update(

@@ -17,7 +17,7 @@ import mastery
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that can change results."""
     found = {"python": platform.python_version(), "mastery": mastery.__version__}
-    for name in ("numpy", "jax", "jaxlib", "equinox", "optax", "gymnasium", "minigrid"):
+    for name in ("numpy", "jax", "jaxlib", "equinox", "gymnasium", "minigrid"):
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
     return found

@@ -230,11 +230,11 @@ def _check_place(store: Store, job: Job, elsewhere: bool) -> None:
             f"{store.directory} was trained elsewhere: {differ}; digits may differ after resuming. "
             "Resume it there, or allow this with --elsewhere"
         )
-    now = versions()
+    earlier = before["versions"]
     changed = [
-        f"{name} {old} → {now.get(name, 'none')}"
-        for name, old in before["versions"].items()
-        if now.get(name) != old
+        f"{name} {earlier[name]} → {now}"
+        for name, now in versions().items()
+        if earlier.get(name, now) != now
     ]
     if changed:
         store.notes.append(f"other versions than before: {', '.join(changed)}; digits may differ")

@@ -1,13 +1,17 @@
 """The GPU kernels of the PPO agent, run without a GPU, against the plain network."""
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from abstract_gpu import lowered_for_h200
 
+from mastery.learners import lstm_kernels
 from mastery.learners.encoders import Space, features_of
 from mastery.learners.kernels import agent as kernels
 from mastery.learners.kernels import calls, heads, memory, vision
@@ -106,9 +110,61 @@ def test_the_bits_of_a_cell_make_its_channels(encoding, edition):
     np.testing.assert_array_equal(bits @ spread, features_of(encoding, edition))
 
 
+# JAX 0.11 warns that it will remove Triton
+for_triton = pytest.mark.filterwarnings("ignore:.*Triton:DeprecationWarning")
+
+
+@for_triton
+@pytest.mark.parametrize(
+    ("name", "calls_forward", "calls_back"),
+    [("default", 4, 4), ("no memory", 3, 3), ("paper", 4, 4), ("paper-2019", 4, 4)],
+)
+def test_they_can_be_lowered_for_a_gpu(name, calls_forward, calls_back):
+    """Kernels: two of the encoder, one each of the memory and the heads; as many for gradients."""
+    settings, frames, n = SETTINGS[name], 1 if SETTINGS[name].bptt == 1 else 8, 64
+    agent = Agent(jax.random.key(0), settings, Space("cells", (7, 7), settings.actions))
+    memory = jnp.zeros((agent.memory_size, n))
+    starts, cells = jnp.zeros((frames, n), bool), jnp.zeros((frames * n, 7, 7), jnp.uint8)
+
+    def gradient(agent):
+        return eqx.filter_grad(lambda a: kernels.over(a, memory, starts, cells)[1].sum())(agent)
+
+    play = lowered_for_h200(kernels.player(agent), memory, starts, cells)
+    assert play.count("@__gpu$xla.gpu.triton") == calls_forward
+    learn = lowered_for_h200(gradient, agent)
+    assert learn.count("@__gpu$xla.gpu.triton") == calls_forward + calls_back
+
+
+@for_triton
+def test_those_of_the_lstm_can_be_lowered_for_a_gpu():
+    weight = jnp.zeros((lstm_kernels.WIDTH + 12, 4 * lstm_kernels.WIDTH))
+    seen = jnp.zeros((5, 12, 64))
+    gradient = jax.grad(lambda w: lstm_kernels.lstm(w, seen, None, True).sum())
+    assert lowered_for_h200(gradient, weight).count("@__gpu$xla.gpu.triton") == 2
+
+
+def test_mlir_finds_tritons_dialect_at_once():
+    """Otherwise it looks for it, in vain, at every operation of a kernel."""
+    calls._triton()
+    assert sys.modules["jaxlib.mlir.dialects.tt"].__name__ == "jaxlib.triton.dialect"
+
+
 def test_where_they_are_not_measured_they_are_not_used():
     agent = Agent(jax.random.key(0), PPOSettings(), Space("cells", (7, 7), 6))
     assert not kernels.fit(agent, 16)  # there is no GPU
+
+
+@pytest.mark.parametrize(
+    ("capability", "triton", "expected"),
+    [("9.0", calls.TRITON, True), ("8.0", calls.TRITON, False), ("9.0", "json.gone", False)],
+)
+def test_they_need_a_gpu_they_were_measured_on_and_triton(
+    capability, triton, expected, monkeypatch
+):
+    device = SimpleNamespace(platform="gpu", compute_capability=capability)
+    monkeypatch.setattr(jax, "devices", lambda: [device])
+    monkeypatch.setattr(calls, "TRITON", triton)
+    assert calls.measured() == expected
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from scipy.stats import kstest
 
 from mastery import MasteryError
 from mastery.learners import ppo, ppo_minigrid
+from mastery.learners.adam import new_adam
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import PAPER, PAPER_2019, Agent, Frames, PPOHyper, PPOSettings, Trajectory
 from mastery.minigrid import NAMES
@@ -436,7 +437,7 @@ def test_learning_is_torchs_adam():
     improve = eqx.filter_jit(ppo.improve)
     for rate, epsilon, norm in ((7e-4, 1e-5, 0.5), (1e-3, 1e-8, 1e6)):
         h = PPOHyper.of(replace(settings, learning_rate=rate, epsilon=epsilon, gradient_norm=norm))
-        agent, optimiser = first, ppo.new_optimiser(first)
+        agent, optimiser = first, new_adam(first)
         network = Network(agent, settings, forget=0)
         adam = torch.optim.Adam(network.parameters(), lr=rate, eps=epsilon)
         for _ in range(3):

@@ -6,7 +6,11 @@ uses on these GPUs, except for gradients: these may be very small and are bfloat
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -16,13 +20,15 @@ from jax import lax
 Array = Any  # a JAX array
 MEASURED = ("9.0",)  # compute capabilities where the kernels were measured and are faster
 KEPT, BACK = jnp.float16, jnp.bfloat16  # inputs of products: values, and gradients
+TRITON = "jax.experimental.pallas.triton"  # what compiles them; JAX has announced to remove it
 SMALLEST = 16  # columns of a block: the smallest size of a product
 
 
 def measured() -> bool:
-    """Whether the kernels are known to be faster on this machine."""
+    """Whether the kernels are known to be faster on this machine, and this JAX can compile them."""
     device = jax.devices()[0]
-    return device.platform == "gpu" and getattr(device, "compute_capability", "") in MEASURED
+    known = device.platform == "gpu" and getattr(device, "compute_capability", "") in MEASURED
+    return known and importlib.util.find_spec(TRITON) is not None
 
 
 class Each(NamedTuple):
@@ -69,7 +75,6 @@ def call(
         warps: Per block of threads.
     """
     from jax.experimental import pallas as pl
-    from jax.experimental.pallas import triton
 
     def spec(x: Any) -> Any:
         if isinstance(x, Each):
@@ -83,10 +88,24 @@ def call(
         grid=tuple(grid),
         in_specs=[spec(x) for x in operands],
         out_specs=[spec(x) for x in results],
-        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1),
+        compiler_params=_triton().CompilerParams(num_warps=warps, num_stages=1),
         interpret=interpret,
     )(*(x.array if isinstance(x, Each) else x for x in operands))
     return found
+
+
+@lru_cache
+def _triton() -> Any:
+    """Pallas's compiler for these kernels."""
+    from jax.experimental.pallas import triton
+
+    # for every operation of a kernel, MLIR looks for Triton's dialect under this name. It does not
+    # find it there, and all these searches take a third of the time of lowering
+    with contextlib.suppress(ImportError):
+        from jaxlib.triton import dialect
+
+        sys.modules.setdefault("jaxlib.mlir.dialects.tt", dialect)
+    return triton
 
 
 def width_of_blocks(n: int, most: int) -> int:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mastery.errors import MasteryError
 from mastery.learners import ppo
+from mastery.learners.adam import new_adam
 from mastery.learners.encoders import Space
 from mastery.learners.ppo import Agent, PPOHyper, PPOSettings, Trajectory
 from mastery.minigrid.editions import TODAY
@@ -61,7 +62,7 @@ class GymnasiumCarry(NamedTuple):
 @partial(jax.jit, static_argnames=("settings", "space"))
 def new_learner(key: Array, settings: PPOSettings, space: Space) -> GymnasiumLearner:
     agent = Agent(key, settings, space)
-    return GymnasiumLearner(agent, ppo.new_optimiser(agent))
+    return GymnasiumLearner(agent, new_adam(agent))
 
 
 @partial(jax.jit, static_argnames="settings")
