@@ -22,6 +22,7 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".js": "javascript", ".sh": "sh"}
 BOOST = {
     "guides": 2.0,
     "which.md": 1.6,
+    "concepts/glossary.md": 2.0,
     "prompts.md": 2.0,
     "reference": 1.2,
     "notebooks.md": 0.3,
@@ -58,7 +59,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     here = DOCS / page.file.src_uri
     if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation"]  # here and not in the page, where GitHub would show it
-    page.meta["search"] = {"boost": BOOST.get(page.file.src_uri.partition("/")[0], 1.0)}
+    boost = BOOST.get(page.file.src_uri) or BOOST.get(page.file.src_uri.partition("/")[0], 1.0)
+    page.meta["search"] = {"boost": boost}
     if not page.file.src_uri.startswith("source/"):
         markdown = led(markdown, here, here)
         markdown = ROW.sub(lambda row: NAME.sub(r'<code class="whole">\1</code>', row[0]), markdown)

@@ -22,6 +22,8 @@ QUESTIONS = {
     "TRL": "adapters/trl.html",
     "no order": "auto.html",
     "make_vec": "reference/minigrid.html",
+    "train on several machines": "guides/clusters.html",
+    "what does learnability mean": "concepts/glossary.html",
 }
 LINKS = ".md-search-result__item > a.md-search-result__link"
 
