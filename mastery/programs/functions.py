@@ -81,8 +81,8 @@ def auto(
 ) -> Recipe:
     """Train on what answers to training. Needs no order; takes one as a hint, right or wrong.
 
-    While no task succeeds, it trains on one task at a time, in blocks; `docs/auto.md` has the
-    equations and the measurements.
+    While no task succeeds, it trains on one task at a time, in blocks. `docs/auto.md` explains
+    how, and when to take it.
 
     Args:
         hint: How much a given order counts in the choice of a block; 0 ignores it.
