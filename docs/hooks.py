@@ -167,7 +167,7 @@ def described(parameter: Any) -> str | None:
     if parameter.param_type_name == "argument":
         shown = f"`{(parameter.metavar or parameter.name).upper()}`"
     text = marked(getattr(parameter, "help", "") or "")
-    text = re.sub(r"(`[^`]*`)|(--[a-z-]+)", lambda m: m[1] or f"`{m[2]}`", text)
+    text = re.sub(r"(`[^`]*`)|((?:ray start )?--[a-z-]+)", lambda m: m[1] or f"`{m[2]}`", text)
     text = re.sub(r"docs/(\S+)\.md", r"[the guide](../\1.md)", text)
     plain = type(parameter.default) in (int, float, str) and parameter.default != ""
     default = f'<code class="whole">{parameter.default}</code>' if plain else ""
