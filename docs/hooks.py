@@ -22,12 +22,15 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".js": "javascript", ".sh": "sh"}
 BOOST = {
     "guides": 2.0,
     "which.md": 1.6,
+    "concepts/glossary.md": 2.0,
     "prompts.md": 2.0,
     "reference": 1.2,
     "notebooks.md": 0.3,
     "source": 0.2,
 }  # what a search should find first
 CODE = re.compile(r"(^(`{3,}).*?^\2$|`[^`]+`)|[^`]+|`", re.M | re.S)  # group 1, or else prose
+ROW = re.compile(r"^\|.*\|$", re.M)
+NAME = re.compile(r"(?<!`)`([a-z0-9]+(?:-[a-z0-9]+){1,2})`(?!`)")  # gprop-linreg: on one line
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
 
@@ -56,9 +59,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     here = DOCS / page.file.src_uri
     if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation"]  # here and not in the page, where GitHub would show it
-    page.meta["search"] = {"boost": BOOST.get(page.file.src_uri.partition("/")[0], 1.0)}
+    boost = BOOST.get(page.file.src_uri) or BOOST.get(page.file.src_uri.partition("/")[0], 1.0)
+    page.meta["search"] = {"boost": boost}
     if not page.file.src_uri.startswith("source/"):
         markdown = led(markdown, here, here)
+        markdown = ROW.sub(lambda row: NAME.sub(r'<code class="whole">\1</code>', row[0]), markdown)
         markdown = CODE.sub(lambda part: part[1] or whole_numbers(part[0]), markdown)
     if "<!-- commands -->" in markdown:
         markdown = markdown.replace("<!-- commands -->", commands())
@@ -99,7 +104,8 @@ def whole_numbers(text: str) -> str:
     """A text in which 5 %, 3 of 10 and intervals such as (0.1 … 0.3) are not broken over lines."""
     text = re.sub(r"(\d) (%|(?:µs|ms|s|min|[kMG]B)\b)", "\\1\u00a0\\2", text)
     text = re.sub(r"\b(\d+) of (\d+)\b", "\\1\u00a0of\u00a0\\2", text)
-    return re.sub(r"(\d\S*) … ([-−]?\d|>)", "\\1\u00a0…\u00a0\\2", text)
+    text = re.sub(r"(\d\S*|[(]–) … ([-−+]?\d|[–∞]|> ?\d)", "\\1\u00a0…\u00a0\\2", text)
+    return re.sub(r"([(]|\u00a0)> (\d)", "\\1>\u00a0\\2", text)
 
 
 def source_page(path: Path) -> str:
@@ -147,9 +153,10 @@ def commands() -> str:
         examples = re.findall(r"\[dim\](.*?)\[/dim\]", text)
         text = re.sub(r"\[dim\].*?\[/dim\]", "", text)
         lines += [f"## mastery {name}", "", marked(text), ""]
+        examples = [re.sub(r"(?<=\S)(  +)(?=\S)", r"\1# ", example) for example in examples]
         lines += ["```sh", *examples, "```", ""] if examples else []
         rows = [row for parameter in command.params if (row := described(parameter))]
-        lines += ["| argument or option | | default |", "|---|---|---|", *rows, ""]
+        lines += ["| argument | what it does | default |", "|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
 
@@ -160,6 +167,8 @@ def described(parameter: Any) -> str | None:
     if parameter.param_type_name == "argument":
         shown = f"`{(parameter.metavar or parameter.name).upper()}`"
     text = marked(getattr(parameter, "help", "") or "")
+    text = re.sub(r"(`[^`]*`)|((?:ray start )?--[a-z-]+)", lambda m: m[1] or f"`{m[2]}`", text)
+    text = re.sub(r"docs/(\S+)\.md", r"[the guide](../\1.md)", text)
     plain = type(parameter.default) in (int, float, str) and parameter.default != ""
     default = f'<code class="whole">{parameter.default}</code>' if plain else ""
     if isinstance(words := getattr(parameter, "show_default", None), str):

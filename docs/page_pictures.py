@@ -43,7 +43,7 @@ def take_graph(browser: Browser, report: Path) -> None:
 
 
 def take_where(browser: Browser, interactive: Path) -> None:
-    page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="dark")
+    page = browser.new_page(viewport={"width": WIDTH, "height": 900})
     page.goto(f"{interactive.as_uri()}#curriculum=obstructed-maze&jobs=obstructed-maze-today")
     page.wait_for_selector("main[aria-busy=false]")
     page.locator("#transport").evaluate("(bar) => bar.remove()")

@@ -27,7 +27,7 @@ def show(
 
     [dim]mastery show obstructed-maze[/dim]
     [dim]mastery show my.toml --svg my.svg[/dim]
-    [dim]mastery show runs/mine[/dim]  with the mastery that a job has reached
+    [dim]mastery show runs/mine           with the mastery that a job has reached[/dim]
     """
     check_place(svg)
     if Path(curriculum).is_dir():

@@ -115,6 +115,7 @@ EDITIONS = {
         replace(SEPTEMBER_2018, name="2018-plain-doors", marks_unlocked=False),
     )
 }
+"""All editions by name: `3.2.0`, `2018`, and three mixtures of them."""
 assert {len(edition.tasks) for edition in EDITIONS.values()} == {len(NAMES)}
 
 

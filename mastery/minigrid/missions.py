@@ -9,6 +9,7 @@ MISSIONS = (
     "open the door",
     *(f"pick up the {colour} {thing}" for thing in ("ball", "box") for colour in COLOURS),
 )
+"""The texts of all missions. An observation has the index of its mission."""
 
 
 def mission_number(target: Array) -> Array:

@@ -153,7 +153,10 @@ TASKS = (
     _maze("2Q", 2, 11, (2, 1), blocked=True, hidden=True),
     _maze("Full", 4, 25, (1, 1), blocked=True, hidden=True),
 )
+"""The eighteen tasks. A task's number is its index here."""
+
 NAMES = tuple(task.name for task in TASKS)
+"""The names of the tasks, in the same order."""
 
 
 def task_id(name: str) -> int:

@@ -36,7 +36,7 @@ def mr(
         power: p, how strongly attention depends on learnability; 0 disables the first factor.
         gamma_pred: γ_pred, the share of its attention that a task gives to its predecessors.
         gamma_succ: γ_succ, the share that it gives to its successors.
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
         unlearned: The weight of the second factor; 0 disables it.
         successors: The weight of the third factor; 0 disables it.
         progress: The estimator of β, such as "linreg" or "online".
@@ -81,8 +81,8 @@ def auto(
 ) -> Recipe:
     """Train on what answers to training. Needs no order; takes one as a hint, right or wrong.
 
-    While no task succeeds, it trains on one task at a time, in blocks; `docs/auto.md` has the
-    equations and the measurements.
+    While no task succeeds, it trains on one task at a time, in blocks. `docs/auto.md` explains
+    how, and when to take it.
 
     Args:
         hint: How much a given order counts in the choice of a block; 0 ignores it.
@@ -129,7 +129,7 @@ def gprop_linreg(
 
     Args:
         epsilon: ε, the share of training spread evenly over all tasks.
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
         exponent: The power that |β_c| is raised to.
     """
     return Recipe.parse("gprop-linreg", epsilon=epsilon, window=window, exponent=exponent, **common)
@@ -143,7 +143,7 @@ def gamax_linreg(
 
     Args:
         epsilon: ε, the share of training spread evenly over all tasks.
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
         exponent: The power that |β_c| is raised to.
     """
     return Recipe.parse("gamax-linreg", epsilon=epsilon, window=window, exponent=exponent, **common)
@@ -163,7 +163,7 @@ def gamax_window(
     Args:
         alpha: α, the weight of the newest slope in the moving average.
         epsilon: ε, the share of training spread evenly over all tasks.
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
         exponent: The power that |β_c| is raised to.
     """
     return Recipe.parse(
@@ -185,7 +185,7 @@ def gamax_online(
     Args:
         alpha: α, the weight of the newest change in the moving average.
         epsilon: ε, the share of training spread evenly over all tasks.
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
         exponent: The power that |β_c| is raised to.
     """
     return Recipe.parse(
@@ -241,7 +241,7 @@ def boltzmann_window(
         alpha: α, the weight of the newest slope in the moving average.
         temperature: τ; a higher one spreads training more evenly. The default is that of the
             paper's code.
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
         exponent: The power that |β_c| is raised to.
     """
     return Recipe.parse(
@@ -272,7 +272,7 @@ def competence(*, window: int = 10, exponent: float = 1.0, **common: Unpack[Comm
     returns minus the mean of the older half (Fournier et al. 2018).
 
     Args:
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
         exponent: The power that |β_c| is raised to.
     """
     return Recipe.parse("competence", window=window, exponent=exponent, **common)
@@ -301,6 +301,6 @@ def sequential(*, threshold: float = 0.9, window: int = 10, **common: Unpack[Com
 
     Args:
         threshold: The mastery that every task of a level must reach before the next level.
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
     """
     return Recipe.parse("sequential", threshold=threshold, window=window, **common)

@@ -65,9 +65,7 @@ class Setting:
 TINY = 1e-12  # lower limit of settings that must be greater than 0
 
 SETTINGS = {
-    "window": Setting(
-        "K, the number of most recent returns used per task", 2, 1_000_000, whole=True
-    ),
+    "window": Setting("K, how many of a task's last time-steps count", 2, 1_000_000, whole=True),
     "alpha": Setting("α, the weight of the newest estimate in the moving average", TINY, 1),
     "delta": Setting("δ, the weight of missing mastery against learning progress", 0, 1),
     "power": Setting("p, how strongly attention depends on learnability", 0, 1000),

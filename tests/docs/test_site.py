@@ -22,6 +22,8 @@ QUESTIONS = {
     "TRL": "adapters/trl.html",
     "no order": "auto.html",
     "make_vec": "reference/minigrid.html",
+    "train on several machines": "guides/clusters.html",
+    "what does learnability mean": "concepts/glossary.html",
 }
 LINKS = ".md-search-result__item > a.md-search-result__link"
 
@@ -100,3 +102,15 @@ def test_examples_in_docstrings_are_code(site):
     assert "Curriculum.load(" in re.sub(
         r"<[^>]+>", "", (site / "reference" / "teacher.html").read_text()
     )
+
+
+def shown(page):
+    return " ".join(re.sub(r"<[^>]+>", "", page.read_text()).split())
+
+
+def test_the_reference_has_whole_returns_and_fields_and_no_private_names(site):
+    teacher = shown(site / "reference" / "teacher.html")
+    assert "rounded up or down at random so that the mean is exact" in teacher  # two lines
+    assert "the mean of the task's returns; ignore it where count is 0" in teacher  # a comment
+    for page in (site / "reference").glob("*.html"):
+        assert not re.search(r"Bases: _| _\w+: \w+ = ", shown(page)), page

@@ -1,6 +1,6 @@
 """The rules of other papers, each as a kind of attention or as a gate.
 
-One module per rule: its paper, its formula, and where ours differs. docs/programs.md compares
+One module per rule: its paper, its formula, and where ours differs. docs/rules.md compares
 them. A rule's p is the mean return of a time-step between the task's given bounds, in [0, 1]; its
 mean |advantage| is computed from the spread of a group of returns (`TimeStep.advantage`).
 

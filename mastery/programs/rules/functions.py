@@ -12,7 +12,7 @@ def learnability(*, window: int = 50, **common: Unpack[Common]) -> Recipe:
     LILO: Foster et al. 2025).
 
     Args:
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
         **common: See `Common`; `reprobe` is 0.05 unless given.
     """
     return Recipe.parse("learnability", window=window, **common)
@@ -27,7 +27,7 @@ def learnability_topk(
     Args:
         top: k, or which share of the tasks if it is less than 1.
         epsilon: ε, the share of training spread evenly over all tasks.
-        window: K, the number of most recent returns used per task.
+        window: K, how many of a task's last time-steps count.
         **common: See `Common`.
     """
     return Recipe.parse("learnability-topk", top=top, epsilon=epsilon, window=window, **common)
