@@ -22,6 +22,9 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".js": "javascript", ".sh": "sh"}
 BOOST = {
     "guides": 2.0,
     "which.md": 1.6,
+    "report.md": 1.6,
+    "minigrid.md": 1.6,
+    "programs.md": 1.6,
     "concepts/glossary.md": 2.0,
     "prompts.md": 2.0,
     "reference": 1.2,

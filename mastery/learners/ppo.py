@@ -124,6 +124,8 @@ PAPER = replace(
     reward="minigrid",
     edition="2018",
 )
+# for a CPU: as many steps of Adam, each on half as many frames
+LIGHT = PPOSettings(epochs=2, batch=128)
 # for a few runs on a GPU: as many environments as learn in the fewest seconds
 FAST = PPOSettings(envs=512, batch=8192, learning_rate=2e-3)
 FAST_RUNS = 16  # with more, the default's runs fill a GPU, and need fewer frames
@@ -154,6 +156,7 @@ PPO = LearnerKind(
     presets={
         "default": PPOSettings(),
         "fast": FAST,
+        "light": LIGHT,
         "paper": PAPER,
         "paper-2019": PAPER_2019,
     },

@@ -14,6 +14,7 @@ from mastery.programs.automatic import LEARNED, Findings
 
 _MOST = 40  # maximum number of rows to print
 _NAMED = 8  # maximum number of names or edges in a line
+_ALONE = 0.9  # the share of attention from which a task has nearly all training
 _LAG = 0.02  # how far a best may lag behind the mean
 
 AGREES, CONTRADICTS, OPEN = "agrees", "contradicts", "open"
@@ -84,8 +85,6 @@ class FoundOrder:
             if against:
                 dots = ", …" if len(against) > _NAMED else ""
                 lines.append(f"contradicted: {', '.join(against[:_NAMED])}{dots}")
-        if self.block is not None and not self.learned.all():
-            lines.append(f"while nothing else succeeds, all training goes to {self.block}")
         return "\n".join(lines)
 
     def _some(self, names: list[str]) -> str:
@@ -158,6 +157,9 @@ class Explanation:
             lines.append(f"… the {_MOST} most probable of {len(self)} tasks")
         if self.found is not None:
             lines.append(str(self.found))
+            block, share = self.found.block, self.attention / self.attention.sum()
+            if block is not None and share[self.task.index(block)] > _ALONE:
+                lines.append(f"nearly all training goes to {block}: no other task makes progress")
         return "\n".join(lines)
 
 

@@ -13,6 +13,8 @@ from docs_pages import DOCS, ROOT
 pytest.importorskip("mkdocs")
 
 QUESTIONS = {
+    "compare two programs with confidence intervals": "report.html",
+    "checkpoint a curriculum in my PyTorch loader": "adapters/pytorch.html",
     "resume SB3": "guides/resume.html",
     "unordered prompts": "prompts.html",
     "cite": "cite.html",

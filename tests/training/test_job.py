@@ -73,7 +73,7 @@ def test_which_environments_a_curriculum_needs():
 
 
 def test_presets_are_settings_and_the_paper_s_are_the_paper_s():
-    assert set(PPO.presets) == {"default", "fast", "paper", "paper-2019"}
+    assert set(PPO.presets) == {"default", "fast", "light", "paper", "paper-2019"}
     assert PPO.presets["default"] == PPOSettings()
     both = {
         "envs": 16, "frames": 128, "epochs": 4, "batch": 256, "actions": 7,
