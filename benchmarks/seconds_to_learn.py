@@ -4,8 +4,9 @@
 
 Learned: the mean training return of every task over the last five chunks is the goal or more.
 Seconds are those of the whole job with one run, compiled before: teacher, levels, curves and
-checkpoint, an evaluation at the end. A CPU trains on one core. Other programs than `mr` train all seeds in one job, for their frames; the
-seconds beside them are these frames at the speed of one run.
+checkpoint, an evaluation at the end. On a CPU one core trains, and they are processor seconds, which
+depend little on what else the machine does. Other programs than `mr` train all seeds in one job, for
+their frames; the seconds beside them are these frames at the speed of one run.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ def main() -> None:
     given = parser.parse_args()
     prepare(1)
     settings = PPO.presets[given.preset]
+    clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
     print(f"{jax.devices()[0].device_kind}, preset {given.preset}, {given.seeds} seeds", flush=True)
     print("| curriculum | program | learned | frames, millions: median (least … most) | seconds |")
     print("|---|---|---:|---:|---:|", flush=True)
@@ -83,9 +85,9 @@ def main() -> None:
             seconds, frames, spent = [], [], 0
             for seed in range(FIRST_SEED, FIRST_SEED + given.seeds):
                 loop.use_seeds([seed])
-                began = time.perf_counter()
+                began = clock()
                 done = train(replace(job, seed=seed), folder / str(seed), options)
-                seconds.append(time.perf_counter() - began)
+                seconds.append(clock() - began)
                 spent += done.update * job.frames_of_update
                 frames.append(frames_to_learn(load_results(folder / str(seed)), given.goal)[0])
             row(name, "mr", np.array(frames), np.array(seconds))
