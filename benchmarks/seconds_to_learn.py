@@ -4,9 +4,9 @@
 
 Learned: the mean training return of every task over the last five chunks is the goal or more.
 Seconds are those of the whole job with one run, compiled before: teacher, levels, curves and
-checkpoint, an evaluation at the end. On a CPU one core trains, and they are processor seconds, which
-depend little on what else the machine does. Other programs than `mr` train all seeds in one job, for
-their frames; the seconds beside them are these frames at the speed of one run.
+checkpoint, an evaluation at the end. On a CPU one core trains, and they are processor seconds,
+which depend little on what else the machine does. Other programs than `mr` train all seeds in one
+job, for their frames; the seconds beside them are these frames at the speed of one run.
 """
 
 from __future__ import annotations
