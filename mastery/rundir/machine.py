@@ -13,11 +13,13 @@ from typing import Any
 
 import mastery
 
+PACKAGES = ("numpy", "jax", "jaxlib", "equinox", "gymnasium", "minigrid")  # they can change results
+
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that can change results."""
+    """Versions of Python, mastery and the packages that can change results."""
     found = {"python": platform.python_version(), "mastery": mastery.__version__}
-    for name in ("numpy", "jax", "jaxlib", "equinox", "gymnasium", "minigrid"):
+    for name in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
     return found

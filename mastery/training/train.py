@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mastery.errors import MasteryError, MasteryWarning, ProgramError, needs
 from mastery.rundir.database import last_chunks, open_database
-from mastery.rundir.machine import hardware, versions
+from mastery.rundir.machine import PACKAGES, hardware, versions
 from mastery.rundir.metrics import Metrics
 from mastery.rundir.results import RECENT
 from mastery.rundir.split import is_split, split_parts
@@ -230,11 +230,11 @@ def _check_place(store: Store, job: Job, elsewhere: bool) -> None:
             f"{store.directory} was trained elsewhere: {differ}; digits may differ after resuming. "
             "Resume it there, or allow this with --elsewhere"
         )
-    earlier = before["versions"]
+    now = versions()
     changed = [
-        f"{name} {earlier[name]} → {now}"
-        for name, now in versions().items()
-        if earlier.get(name, now) != now
+        f"{name} {old} → {now.get(name, 'none')}"
+        for name, old in before["versions"].items()
+        if now.get(name) != old and (name in now or name in PACKAGES)  # some are used no more
     ]
     if changed:
         store.notes.append(f"other versions than before: {', '.join(changed)}; digits may differ")

@@ -220,6 +220,10 @@ def test_another_device_is_refused_unless_one_says_so(environment, uninterrupted
     with contextlib.closing(sqlite3.connect(half / "run.db")) as db, db:
         db.execute("UPDATE sessions SET hardware = replace(hardware, 'cpu', 'NVIDIA H200')")
         db.execute("""UPDATE sessions SET versions = replace(versions, '"jax": "', '"jax": "0.')""")
+        # one that mastery has used, and used to name
+        db.execute(
+            """UPDATE sessions SET versions = replace(versions, '{', '{"optax": "0.2.4", ')"""
+        )
     before = everything(half)
     message = run(environment, "train", "--resume", half, rc=2)
     assert "was trained elsewhere: device 'NVIDIA H200', here 'cpu'" in message
@@ -231,6 +235,7 @@ def test_another_device_is_refused_unless_one_says_so(environment, uninterrupted
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "other versions than before: jax 0." in result.stderr
+    assert "optax" not in result.stderr
 
 
 @pytest.mark.slow
