@@ -75,13 +75,17 @@ def slope(history: History, t: Array, held: Array, n: Array) -> Array:
 
     and 0 with fewer than two time-steps. Times are relative to t and multiplied by n, so that they
     stay integers; returns are relative to one of them. A large t therefore costs no precision, and
-    equal returns give exactly 0, which matters since eq. 1 divides by the largest |β|.
+    equal returns give exactly 0, which matters since eq. 1 divides by the largest |β|. For the same
+    reason β is 0 where rounding alone could have made it: otherwise the last bit, in which machines
+    differ, would decide where training goes when no task makes progress.
     """
     xp = history.returns.__array_namespace__()
     x = (history.times - t) * held
     x = (n * x - x.sum(axis=0)) * held  # n (t_i − t̄), so that Σ x = 0 and r̄ drops out
     y = history.returns - history.returns[0]
-    return n * _dot(x, y) / xp.maximum(_dot(x, x), 1.0)
+    xy = _dot(x, y)
+    rounding = n * xp.finfo(y.dtype).eps * abs(x).sum(axis=0) * abs(history.returns).max(axis=0)
+    return xp.where(abs(xy) > rounding, n * xy, 0.0) / xp.maximum(_dot(x, x), 1.0)
 
 
 class Window(NamedTuple):

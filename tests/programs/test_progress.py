@@ -50,6 +50,17 @@ def test_equal_returns_and_symmetric_returns_have_no_progress_at_all(xp):
 
 
 @BACKENDS
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
+def test_what_rounding_alone_makes_is_no_progress(xp, scale):
+    # Σ(t − 5.5) r = −0.35 − 0.5 − 0.45 − 0.2 + 0.25 + 0.9 + 0.35 = 0, but not in binary numbers
+    returns = [scale * r for r in (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0, 0.1, 0)]
+    assert trace(xp, "linreg", returns, window=10)[-1] == 0.0
+    # and a slope that is small, but not by rounding, is kept: 1e-4 at the end adds 4.5e-4 / 82.5
+    returns[-1] = 1e-4 * scale
+    assert trace(xp, "linreg", returns, window=10)[-1] == pytest.approx(5.4545e-6 * scale, rel=0.1)
+
+
+@BACKENDS
 def test_window_averages_slopes_only_when_the_task_is_seen(xp):
     # slopes 0, 1, (unseen), 2/7 as above; β = 0.1·1 = 0.1, stays, then 0.1·2/7 + 0.9·0.1
     betas = trace(xp, "window", [0.0, 1.0, None, 1.0], window=3, alpha=0.1)
