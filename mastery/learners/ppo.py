@@ -21,9 +21,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.flatten_util import ravel_pytree
 
 from mastery.errors import MasteryError
-from mastery.learners.adam import adam
+from mastery.learners.adam import AdamState, adam
 from mastery.learners.encoders import INITIAL, Linear, Space, make_encoder
 from mastery.learners.kernels import agent as kernels
 from mastery.learners.settings import LearnerKind, check_numbers, setting
@@ -378,21 +379,28 @@ def ppo_loss(
 
 
 def improve(
-    agent: Agent, optimiser: Any, frames: Frames, key: Array, settings: PPOSettings, h: PPOHyper
-) -> tuple[Agent, Any]:
+    agent: Agent,
+    optimiser: AdamState,
+    frames: Frames,
+    key: Array,
+    settings: PPOSettings,
+    h: PPOHyper,
+) -> tuple[Agent, AdamState]:
     """Train on the frames for `settings.epochs` epochs, in minibatches of whole segments."""
+    # all weights as one vector: on a GPU a step of Adam is then one kernel, not one a layer
+    weights, agent_of = ravel_pytree(agent)
+    state = AdamState(optimiser.count, *(ravel_pytree(x)[0] for x in optimiser[1:]))
 
     def one(carry: Any, index: Array) -> Any:
-        agent, optimiser = carry
+        weights, state = carry
         batch = jax.tree.map(lambda x: x[index], frames)
-        gradient = eqx.filter_grad(loss)(agent, batch, settings, h)
-        length = jnp.sqrt(sum((g**2).sum() for g in jax.tree.leaves(gradient)))
-        shrink = jnp.minimum(1.0, h.gradient_norm / (length + 1e-6))
-        gradient = jax.tree.map(lambda g: g * shrink, gradient)
-        return adam(agent, gradient, optimiser, h.learning_rate, h.epsilon), None
+        gradient, _ = ravel_pytree(eqx.filter_grad(loss)(agent_of(weights), batch, settings, h))
+        length = jnp.sqrt((gradient**2).sum())
+        gradient = gradient * jnp.minimum(1.0, h.gradient_norm / (length + 1e-6))
+        return adam(weights, gradient, state, h.learning_rate, h.epsilon), None
 
     keys = jax.random.split(key, settings.epochs)
     order = jax.vmap(lambda k: jax.random.permutation(k, len(frames.action)))(keys)
     minibatches = order.reshape(-1, settings.batch // settings.bptt)
-    (agent, optimiser), _ = lax.scan(one, (agent, optimiser), minibatches)
-    return agent, optimiser
+    (weights, state), _ = lax.scan(one, (weights, state), minibatches)
+    return agent_of(weights), AdamState(state.count, agent_of(state.mu), agent_of(state.nu))

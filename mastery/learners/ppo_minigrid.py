@@ -80,29 +80,36 @@ def collect(
         state, pool, memory, starts, visited = envs
         cells = seen_cells(state, edition)
         visited, new = novelty.look(visited, starts, cells)
-        memory, logits, value = act(memory, starts[None], cells)
+        after, logits, value = act(memory, starts[None], cells)
         action = choose(logits, uniforms)
         state, pool, outcome = engine.step(state, pool, action, reward, edition)
         ended = outcome.terminated | outcome.truncated
         chosen = log_probability(logits, action)
-        seen = (cells, starts, action, chosen, value, outcome.reward, ended)
-        return Environments(state, pool, memory, ended, visited), (seen, new, outcome.task)
+        seen = (starts, action, chosen, value, outcome.reward, ended, new, outcome.task)
+        # as one array: each that the loop fills costs a kernel on a GPU
+        numbers = jnp.stack([x.astype(jnp.float32) for x in seen])
+        return Environments(state, pool, after, ended, visited), (cells, numbers, memory)
 
-    def segment(envs: Environments, uniforms: Array) -> Any:
-        before = envs.memory
-        envs, seen = lax.scan(one, envs, uniforms, unroll=settings.bptt == 1)
-        return envs, (seen, before)
-
-    shape = (settings.frames // settings.bptt, settings.bptt, settings.envs)
-    envs, (played, memory) = lax.scan(segment, envs, uniform(key, shape))
-    seen, new, task = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
+    uniforms = uniform(key, (settings.frames, settings.envs))
+    envs, (seen, numbers, memory) = lax.scan(one, envs, uniforms)
+    starts, action, chosen, value, rewards, ended, new, task = jnp.swapaxes(numbers, 0, 1)
     cells = seen_cells(envs.state, edition)
     _, _, last = act(envs.memory, envs.starts[None], cells)
     _, after = novelty.look(envs.visited, envs.starts, cells)
-    new = jnp.concatenate([new[1:], after[None]])  # a frame's action leads to the next frame's view
-    trajectory = Trajectory(*(*seen, new, memory))
+    trajectory = Trajectory(
+        observation=seen,
+        starts=starts > 0,
+        action=action.astype(jnp.int32),
+        log_probability=chosen,
+        value=value,
+        reward=rewards,
+        ended=ended > 0,
+        # a frame's action leads to the next frame's view
+        new=jnp.concatenate([new[1:] > 0, after[None]]),
+        memory=memory[:: settings.bptt],
+    )
     which = task[..., None] == jnp.arange(len(TASKS))
-    rewards = jnp.where(which, trajectory.reward[..., None], 0.0)
+    rewards = jnp.where(which, rewards[..., None], 0.0)
     totals = Totals(
         episodes=(which & trajectory.ended[..., None]).sum((0, 1)),
         returns=rewards.sum((0, 1)),

@@ -103,7 +103,7 @@ def words_of(encoding: str, edition: Edition) -> tuple[Any, Any]:
     features = features_of(encoding, edition).astype(np.int64)
     columns, adds = [], []
     for channel, values in enumerate(features.T):
-        for bit in range(int(values.max()).bit_length()):
+        for bit in range(max(int(values.max()).bit_length(), 1)):
             columns.append(values >> bit & 1)
             adds.append(np.eye(features.shape[1])[channel] * 2**bit)
     words = sum(column << place for place, column in enumerate(columns)) | 1 << ONE
@@ -119,8 +119,12 @@ def weights_of(agent: Any) -> Weights:
         return layer.weight.reshape(4, -1, layer.weight.shape[1])
 
     one, two, three = agent.encoder.layers
+    conv1 = by_corner(one)
     spread = words_of(agent.encoder.encoding, agent.encoder.edition)[1]
-    conv1 = jnp.matmul(spread, by_corner(one), precision="highest")
+    if (spread == np.eye(*spread.shape)).all():  # a bit is a channel
+        conv1 = jnp.pad(conv1, ((0, 0), (0, CHANNELS - spread.shape[1]), (0, 0)))
+    else:
+        conv1 = jnp.matmul(spread, conv1, precision="highest")
     (p1, p2), (v1, v2) = agent.policy, agent.value
     actions = p2.bias.shape[0]
     last = jnp.zeros((OUT, 2 * WIDTH))
