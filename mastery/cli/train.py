@@ -207,6 +207,10 @@ def train_command(
 
         check_clips()
     with needs("mastery train", "train"):
+        from mastery.training import devices
+
+        if cluster is None:
+            devices.start_early()
         from mastery.rundir.store import check_new
         from mastery.training.train import TrainOptions, job_to_resume
     options = TrainOptions(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import threading
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from mastery.errors import MasteryError
 from mastery.rundir.machine import processor
 
 _COUNT = "--xla_force_host_platform_device_count"
+
+
+traced_folder: Path | None = None  # where what was traced is kept, once JAX is prepared
 
 
 def use_cores(devices: int) -> None:
@@ -31,13 +35,27 @@ def use_cores(devices: int) -> None:
     os.environ["XLA_FLAGS"] = f"{flags} {_COUNT}={min(devices, cores())}".strip()
 
 
+def start_early() -> None:
+    """Start JAX on a GPU in another thread, while this one imports what else training needs."""
+
+    def start() -> None:
+        with contextlib.suppress(Exception):  # what fails here fails again in `prepare`
+            import jax
+
+            jax.devices()
+
+    if accelerated():
+        _take_memory_as_needed()
+        threading.Thread(target=start, name="start JAX").start()
+
+
 def prepare(devices: int) -> None:
     """Start JAX with up to `devices` cores and a compilation cache on disk."""
+    global traced_folder
     import jax
 
     use_cores(devices)
-    # taking three quarters of a GPU's memory at the start takes a second, and others may need it
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    _take_memory_as_needed()
     try:
         jax.devices()
     except (RuntimeError, AssertionError) as error:
@@ -50,10 +68,17 @@ def prepare(devices: int) -> None:
             # code compiled for another processor must not be used
             folder = cache_folder() / f"jax-{jax.__version__}-{processor()}"
             jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
+            traced_folder = cache_folder() / "traced"
             if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
                 # many small functions take longer to compile than to read, too
                 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)  # type: ignore[no-untyped-call]
     gc.freeze()  # what is imported stays: looking through it again would slow tracing by a fifth
+
+
+def _take_memory_as_needed() -> None:
+    """Taking three quarters of a GPU's memory at the start takes a second, and others may need
+    it."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 def cache_folder() -> Path:

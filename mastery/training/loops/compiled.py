@@ -33,6 +33,7 @@ from mastery.training.job import Job
 from mastery.training.loops.early import Early, EarlyCompiler
 from mastery.training.loops.loop import EVALUATION_SEED
 from mastery.training.loops.named_arrays import named, restore
+from mastery.training.loops.traced import Traced
 
 Array = Any  # a JAX array
 _AXIS = "run"
@@ -334,7 +335,12 @@ def compile_chunk(loops: Sequence[CompiledLoop]) -> Early:
     every = jax.shard_map(
         chunk, mesh=loops[0].mesh, in_specs=spread, out_specs=spread, check_vma=False
     )
-    return Early(jax.jit(every, donate_argnums=(0,), out_shardings=loops[0].sharding))
+    return Traced(
+        jax.jit(every, donate_argnums=(0,), out_shardings=loops[0].sharding),
+        plain=lambda each: [metrics._asdict() for metrics in each],
+        results=lambda each: [Metrics(**metrics) for metrics in each],
+        jobs=[loop.job for loop in loops],
+    )
 
 
 def _chunk(

@@ -34,6 +34,11 @@ class Early:
         found = self.compiled.eval_shape(*given)
         return jax.tree.map(lambda x: new(x.shape, x.dtype), found)
 
+    def lower(self, given: Iterable[Any]) -> tuple[Any, Callable[[Any], Callable[..., Any]]]:
+        """What is to be compiled for these arguments, or their shapes; and what makes a function
+        like this one of it, once it is compiled."""
+        return self.compiled.lower(*given), lambda compiled: compiled
+
 
 class EarlyCompiler:
     """Compiles `Early` functions, in the order in which they are asked for."""
@@ -52,8 +57,8 @@ class EarlyCompiler:
 
         def work() -> Any:
             with self._tracing:
-                lowered = function.compiled.lower(*given())
-            return lowered.compile()
+                lowered, call = function.lower(given())
+            return call(lowered.compile())
 
         if function._early is None:
             function._early = self._pool.submit(work)
