@@ -173,8 +173,12 @@ def the_rest() -> None:
     """The benchmarks of training that have a file of their own, and the paper on a GPU."""
     here, gpu = Path(__file__).parent, not in_turn(jax.devices())
     learn = [] if gpu else ["blocked-unlock-pickup", "--preset", "default", "--most", "3"]
+    starts = [
+        ["--warm", "10", "--cold", "2", "--first-seed", "9100", name, "--stop-when-return", "0.8"]
+        for name in PAPER
+    ]
     commands = [
-        [str(here / "start.py")],
+        *([str(here / "start.py"), *arguments] for arguments in (starts if gpu else [[]])),
         [str(here / "seconds_to_learn.py"), *learn],
         [str(here / "same_learning.py")],
     ]

@@ -33,10 +33,10 @@ def progress_view(
 ) -> Iterator[Callable[[State], None]]:
     """Yield a function to call after each chunk. `unit` is frames or examples."""
     if not console.is_terminal:
-        typer.echo("compiling: this takes about half a minute")
+        typer.echo("compiling: this can take half a minute")
         yield _Lines(tasks, unit)
         return
-    waiting = Spinner("dots", "compiling: this takes about half a minute")
+    waiting = Spinner("dots", "compiling: this can take half a minute")
     with Live(waiting, console=console, refresh_per_second=8) as live:
         done = Progress(
             TextColumn("[bold]{task.fields[frames]}"),
@@ -66,7 +66,7 @@ def progress_view(
 def several_view(console: Console) -> Iterator[Callable[[str, str, State], None]]:
     """Yield a function to call with a job's name, unit and progress; each job gets one line."""
     if not console.is_terminal:
-        typer.echo("compiling: this takes about half a minute")
+        typer.echo("compiling: this can take half a minute")
         lines: dict[str, _Lines] = {}
 
         def tell(name: str, unit: str, state: State) -> None:

@@ -37,16 +37,16 @@ def use_cores(devices: int) -> None:
 
 def start_early() -> None:
     """Start JAX on a GPU in another thread, while this one imports what else training needs."""
+    if not accelerated():
+        return
+    _take_memory_as_needed()
+    import jax  # here: two threads that import the same modules can find them half made
 
     def start() -> None:
         with contextlib.suppress(Exception):  # what fails here fails again in `prepare`
-            import jax
-
             jax.devices()
 
-    if accelerated():
-        _take_memory_as_needed()
-        threading.Thread(target=start, name="start JAX").start()
+    threading.Thread(target=start, name="start JAX").start()
 
 
 def prepare(devices: int) -> None:

@@ -34,3 +34,41 @@ def test_each_run_has_a_core_of_its_own_as_far_as_they_go():
 def test_what_the_user_has_set_stays():
     assert found(2, NPROC="2") == ["1", "2"]
     assert found(2, XLA_FLAGS="--xla_force_host_platform_device_count=3") == ["3", "None"]
+
+
+PLUGIN = """
+import threading
+
+def initialize():
+    print(threading.current_thread().name)
+    raise RuntimeError("no driver")
+"""
+EARLY = """
+from mastery.training import devices
+devices.start_early()
+devices.prepare(1)
+import jax
+print(jax.devices()[0].platform)
+"""
+
+
+def test_a_gpu_is_started_in_a_thread_and_what_fails_there_is_told_once(tmp_path):
+    """Here the plugin of a GPU that is not there, as pip would have installed it."""
+    (tmp_path / "gpu.py").write_text(PLUGIN)
+    about = tmp_path / "gpu-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gpu\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[jax_plugins]\ngpu = gpu\n")
+    clean = {k: v for k, v in os.environ.items() if k != "JAX_PLATFORMS"}
+
+    def started(**environment):
+        return subprocess.run(
+            [sys.executable, "-c", EARLY],
+            env={**clean, "PYTHONPATH": str(tmp_path), **environment},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    assert started().stdout.split("\n") == ["start JAX", "cpu", ""]
+    wrong = started(JAX_PLATFORMS="cuda")
+    assert wrong.stderr.count("MasteryError: JAX finds no device") == 1
+    assert wrong.stdout == "start JAX\n"

@@ -157,7 +157,7 @@ def test_a_few_runs_on_a_gpu_have_many_environments(monkeypatch):
     monkeypatch.setattr(devices, "accelerated", lambda: True)
     job = made(seeds=FAST_RUNS)
     assert job.settings == PPO.presets["fast"]
-    assert (job.frames, job.chunk, job.evaluate_every) == (20_000_000, 2, 2_000_000)
+    assert (job.frames, job.chunk, job.evaluate_every) == (20_000_000, 4, 2_000_000)
     assert made(changes={"envs": ["1024"]}).settings.envs == 1024
     many = made(seeds=FAST_RUNS + 1)
     assert many.settings == PPOSettings()

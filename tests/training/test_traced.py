@@ -81,6 +81,17 @@ def test_a_kept_function_is_not_traced_again_and_is_the_same_to_the_bit(
     assert list(folder.iterdir()) == [file]
 
 
+def test_jobs_that_share_a_file_are_each_as_without_it(folder, learned, monkeypatch):
+    first = two_chunks(JOB)
+    other = replace(JOB, seed=7, frames=4096, stop_return=0.5)
+    traced_once = len(learned)
+    kept = two_chunks(other)
+    assert len(learned) == traced_once
+    monkeypatch.setattr(devices, "traced_folder", None)
+    assert same(kept, two_chunks(other))
+    assert not same(kept, first)
+
+
 def test_a_damaged_file_is_made_anew(folder, learned):
     plain = two_chunks(JOB)
     (file,) = folder.iterdir()
