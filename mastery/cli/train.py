@@ -77,8 +77,8 @@ def train_command(
         str | None,
         typer.Option(
             help="The agent's settings: [bold]default[/bold]; [bold]fast[/bold], the same agent "
-            "with 512 environments, for a GPU; [bold]light[/bold], the same agent, which learns half "
-            "as often from each frame, for a CPU; [bold]paper[/bold], the agent and MiniGrid of "
+            "with 512 environments, for a GPU; [bold]light[/bold], the same agent learning half as "
+            "often from each frame, for a CPU; [bold]paper[/bold], the agent and MiniGrid of "
             "the paper's runs; [bold]paper-2019[/bold], the authors' later agent. In reasoning "
             "[bold]small[/bold], a model for a CPU.",
             show_default="fast for up to 16 runs in the built-in MiniGrid on a GPU, else default",
