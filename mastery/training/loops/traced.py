@@ -65,7 +65,11 @@ class Traced(Early):
         if folder is None or not self._may_keep(leaves):
             return super().lower(given)
         after, donated = jax.tree.structure(given[0]), range(len(jax.tree.leaves(given[0])))
-        exported = self._exported(folder / f"{self._digest(leaves, tree)}.traced", leaves, tree)
+        path = folder / f"{self._digest(leaves, tree)}.traced"
+        try:
+            exported = self._exported(path, leaves, tree)
+        except (NotImplementedError, ValueError):  # JAX does not export all that it compiles
+            return super().lower(given)
         again = jax.jit(
             exported.call, donate_argnums=tuple(donated), out_shardings=leaves[0].sharding
         )
