@@ -225,6 +225,7 @@ def test_a_chunk_with_kernels_can_be_kept(preset, folder, monkeypatch):
     assert isinstance(loop._chunk, Traced)
 
 
+@pytest.mark.filterwarnings("ignore:.*Triton:DeprecationWarning")  # JAX 0.11 will remove it
 @pytest.mark.slow
 def test_chunks_of_addition_and_reasoning_can_be_kept(folder, monkeypatch):
     monkeypatch.setattr(lstm_kernels, "measured", lambda: True)
