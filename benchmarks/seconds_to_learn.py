@@ -1,12 +1,14 @@
 """Seconds and frames until one agent has learned a whole curriculum, with and without a teacher.
 
     python benchmarks/seconds_to_learn.py [--seeds 10] [--preset fast] [--goal 0.8] [CURRICULUM ...]
+    python benchmarks/seconds_to_learn.py --preset default --set epochs=2 --first-seed 700
 
 Learned: the mean training return of every task over the last five chunks is the goal or more.
 Seconds are those of the whole job with one run, compiled before: teacher, levels, curves and
 checkpoint, an evaluation at the end. On a CPU one core trains, and they are processor seconds,
 which depend little on what else the machine does. Other programs than `mr` train all seeds in one
-job, for their frames; the seconds beside them are these frames at the speed of one run.
+job, for their frames; the seconds beside them are these frames at the speed of one run. To choose
+settings, change a preset with `--set`, and take other seeds than those of the results.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import jax
 import numpy as np
 
 from mastery import Curriculum
+from mastery.cli.arguments import read_setting, split_settings
 from mastery.learners.ppo import PPO
 from mastery.rundir.results import RECENT, Results, load_results
 from mastery.training.devices import prepare
@@ -54,14 +57,19 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--preset", default="fast", choices=PPO.presets)
+    parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--goal", type=float, default=0.8, help="mean training return of each task")
     parser.add_argument("--beside", default="uniform", help="another program; empty for none")
     parser.add_argument("--most", type=float, default=20, help="million frames per run")
     given = parser.parse_args()
     prepare(1)
-    settings = PPO.presets[given.preset]
+    changes = {k: read_setting(PPO, k, ",".join(v)) for k, v in split_settings(given.set).items()}
+    settings = replace(PPO.presets[given.preset], **changes)
     clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
-    print(f"{jax.devices()[0].device_kind}, preset {given.preset}, {given.seeds} seeds", flush=True)
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
+    what = " ".join([f"preset {given.preset}", *given.set])
+    print(f"{jax.devices()[0].device_kind}, {what}, seeds {seeds[0]} to {seeds[-1]}", flush=True)
     print("| curriculum | program | learned | frames, millions: median (least … most) | seconds |")
     print("|---|---|---:|---:|---:|", flush=True)
     for name in given.curricula:
@@ -70,7 +78,7 @@ def main() -> None:
         job = Job(
             Curriculum.load(name),
             programs=("mr",),
-            seed=FIRST_SEED,
+            seed=seeds[0],
             frames=most,
             settings=settings,
             chunk=chunk,
@@ -83,7 +91,7 @@ def main() -> None:
             options = TrainOptions(loop=lambda job, note, loop=loop: loop)
             train(replace(job, frames=1), folder / "compile", options)
             seconds, frames, spent = [], [], 0
-            for seed in range(FIRST_SEED, FIRST_SEED + given.seeds):
+            for seed in seeds:
                 loop.use_seeds([seed])
                 began = clock()
                 done = train(replace(job, seed=seed), folder / str(seed), options)

@@ -5,9 +5,9 @@
         --stop-when-return 0.8
 
 Each start is a process of its own. A cold one has empty caches; the warm ones have those that a
-cold one left. With `--first-seed` each start has a seed of its own. Times are wall time, and
-processor time of all threads: the median (least … most) of the starts, and the phases of the start
-in the middle. `--tree` measures another checkout.
+cold one left. With `--first-seed` each cold start has a seed of its own, and so has each warm one.
+Times are wall time, and processor time of all threads: the median (least … most) of the starts, and
+the phases of the start in the middle. `--tree` measures another checkout.
 """
 
 from __future__ import annotations
@@ -105,13 +105,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--warm", type=int, default=3, help="warm starts")
     parser.add_argument("--cold", type=int, default=1, help="cold starts")
-    parser.add_argument("--first-seed", type=int, help="each start has its own, from this one on")
+    parser.add_argument("--first-seed", type=int, help="of the first start, cold or warm")
     parser.add_argument("--tree", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--phases", type=Path, help=argparse.SUPPRESS)
     options, arguments = parser.parse_known_args()
     if options.phases:
         options.phases.write_text(json.dumps(phases(arguments)))
         return
+    if options.cold < 1:
+        parser.error("--cold: at least one, since the warm starts have its caches")
 
     def start(i: int, cache: str) -> Start:
         seed = [] if options.first_seed is None else ["--seed", str(options.first_seed + i)]

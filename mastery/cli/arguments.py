@@ -12,16 +12,17 @@ import tempfile
 import textwrap
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from mastery.curriculum import shipped
-from mastery.errors import MasteryError, check_distinct
+from mastery.errors import MasteryError, check_distinct, did_you_mean
 from mastery.programs.own import read_program
 
 console = Console()
@@ -152,6 +153,30 @@ def split_settings(items: Iterable[str]) -> dict[str, list[str]]:
             raise MasteryError(f"{key!r} is set twice; for several values write {key}=first,second")
         found[key] = [value.strip() for value in values.split(",")]
     return found
+
+
+def find_preset(learner: Any, name: str) -> Any:
+    """The settings of a preset."""
+    if name not in learner.presets:
+        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, learner.presets)}")
+    return learner.presets[name]
+
+
+def read_setting(learner: Any, name: str, text: str) -> Any:
+    """Parse the value of a setting."""
+    kinds = {f.name: str(f.type) for f in fields(learner.settings)}
+    if name not in kinds:
+        raise MasteryError(f"the learner has no setting {name!r}{did_you_mean(name, kinds)}")
+    kind = kinds[name]
+    try:
+        if kind == "bool":
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+                text.lower()
+            ]
+        return {"int": int, "float": float, "str": str}[kind](text)
+    except (KeyError, ValueError):
+        wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind]
+        raise MasteryError(f"{name}={text} is invalid; it must be {wanted}") from None
 
 
 def read_count(text: str) -> int:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mastery.cli.arguments import console, split_settings
-from mastery.cli.train import find_preset, read_setting
+from mastery.cli.arguments import console, find_preset, read_setting, split_settings
 from mastery.curriculum import Curriculum
 from mastery.errors import MasteryError, needs
 

@@ -20,8 +20,10 @@ from mastery.cli.arguments import (
     check_folder,
     check_place,
     console,
+    find_preset,
     quoted,
     read_count,
+    read_setting,
     split_programs,
     split_settings,
     this_command,
@@ -29,7 +31,7 @@ from mastery.cli.arguments import (
 from mastery.cli.live import progress_view
 from mastery.cli.places import ClusterOption, place_of
 from mastery.curriculum import Curriculum, shipped
-from mastery.errors import MasteryError, did_you_mean, needs
+from mastery.errors import MasteryError, needs
 from mastery.programs.own import read_program
 
 if TYPE_CHECKING:
@@ -207,11 +209,18 @@ def train_command(
         from mastery.page.clips import check_clips
 
         check_clips()
+    if resume is not None:
+        _check_resume(context)
+    elif curriculum is None:
+        raise MasteryError(
+            "no curriculum given; name one, such as blocked-unlock-pickup, or give --resume DIR"
+        )
+    tasks = None if curriculum is None else Curriculum.load(curriculum)
     with needs("mastery train", "train"):
         from mastery.training import devices
 
         if cluster is None:
-            devices.start_early()
+            devices.start_early()  # from here on an error waits for it
         from mastery.rundir.store import check_new
         from mastery.training.train import TrainOptions, job_to_resume
     options = TrainOptions(
@@ -222,7 +231,6 @@ def train_command(
         note=lambda text: typer.echo(f"note: {text}", err=True),
     )
     if resume is not None:
-        _check_resume(context)
         budgets = {"frames": frames, "examples": examples, "completions": completions}
         budget = _budget(job_to_resume(resume).settings.unit, budgets)
         more = None if budget is None else read_count(budget)
@@ -233,12 +241,9 @@ def train_command(
         with job_progress(job) as show:
             outcome = where.resume(resume, replace(options, report=show), more)
     else:
-        if curriculum is None:
-            raise MasteryError(
-                "no curriculum given; name one, such as blocked-unlock-pickup, or give --resume DIR"
-            )
+        assert tasks is not None
         job = _job(
-            Curriculum.load(curriculum),
+            tasks,
             programs=tuple(split_programs(program)) if program is not None else None,
             seeds=seeds,
             seed=seed,
@@ -350,30 +355,6 @@ def _check_resume(context: typer.Context) -> None:
             raise MasteryError(
                 f"--resume keeps the job's settings; omit {what}, or train a new job"
             )
-
-
-def find_preset(learner: Any, name: str) -> Any:
-    """The settings of a preset."""
-    if name not in learner.presets:
-        raise MasteryError(f"there is no preset {name!r}{did_you_mean(name, learner.presets)}")
-    return learner.presets[name]
-
-
-def read_setting(learner: Any, name: str, text: str) -> Any:
-    """Parse the value of a setting."""
-    kinds = {f.name: str(f.type) for f in fields(learner.settings)}
-    if name not in kinds:
-        raise MasteryError(f"the learner has no setting {name!r}{did_you_mean(name, kinds)}")
-    kind = kinds[name]
-    try:
-        if kind == "bool":
-            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
-                text.lower()
-            ]
-        return {"int": int, "float": float, "str": str}[kind](text)
-    except (KeyError, ValueError):
-        wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}[kind]
-        raise MasteryError(f"{name}={text} is invalid; it must be {wanted}") from None
 
 
 def _list_settings(preset: str, curriculum: str | None, environments: str) -> None:

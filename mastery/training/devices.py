@@ -19,7 +19,6 @@ from mastery.rundir.machine import processor
 
 _COUNT = "--xla_force_host_platform_device_count"
 
-
 traced_folder: Path | None = None  # where what was traced is kept, once JAX is prepared
 
 
@@ -76,8 +75,8 @@ def prepare(devices: int) -> None:
 
 
 def _take_memory_as_needed() -> None:
-    """Taking three quarters of a GPU's memory at the start takes a second, and others may need
-    it."""
+    """Let JAX take a GPU's memory as it is needed."""
+    # taking three quarters of it at the start takes a second, and others may need it
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 

@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -57,7 +58,9 @@ def two_chunks(job):
     """The arrays of a job after two chunks, and its metrics."""
     loop = MiniGridLoop(job, jax.devices()[:1])
     loop.prepare(new=True)
-    carry, first = loop.advance(loop.begin())
+    begun = loop.begin()
+    carry, first = loop.advance(begun)
+    assert all(x.is_deleted() for x in jax.tree.leaves(begun))  # its memory serves again
     carry, second = loop.advance(carry)
     loop.close()
     return loop.save(carry), first, second
@@ -111,6 +114,30 @@ def test_a_damaged_file_is_made_anew(folder, learned, plain):
         assert file.read_bytes() == whole
 
 
+def test_a_file_of_another_user_is_read(folder, learned, plain, monkeypatch):
+    two_chunks(JOB)
+    traced_once = len(learned)
+
+    def refused(path):
+        raise PermissionError
+
+    monkeypatch.setattr(traced.os, "utime", refused)
+    assert same(two_chunks(JOB), plain)
+    assert len(learned) == traced_once
+
+
+def test_where_the_code_has_changed_since_it_was_imported_nothing_is_kept(
+    folder, learned, plain, monkeypatch
+):
+    two_chunks(JOB)
+    (file,) = folder.iterdir()
+    monkeypatch.setattr(traced, "source", lambda: "of files that were edited meanwhile")
+    traced_once = len(learned)
+    assert same(two_chunks(JOB), plain)
+    assert len(learned) > traced_once
+    assert list(folder.iterdir()) == [file]
+
+
 def test_where_it_cannot_be_written_it_is_traced_each_time(folder, learned, plain):
     folder.write_text("a file, not a folder")
     assert same(two_chunks(JOB), plain)
@@ -145,9 +172,27 @@ def test_a_name_stands_for_all_that_decides_what_is_traced(folder, monkeypatch):
         found.add(digest(JOB))
     monkeypatch.setattr(traced, "versions", lambda: {"jax": "another"})
     found.add(digest(JOB))
-    monkeypatch.setattr(traced, "source", lambda: "another")
+    monkeypatch.setattr(traced, "SOURCE", "another")
     found.add(digest(JOB))
     assert len(found) == 10
+
+
+def test_arrays_and_the_device_are_in_the_name(folder, monkeypatch):
+    chunk = MiniGridLoop(JOB, jax.devices()[:1])._chunk
+    (device,) = one = jax.devices()[:1]
+    array, longer = (
+        jax.ShapeDtypeStruct((n,), np.float32, sharding=jax.sharding.SingleDeviceSharding(device))
+        for n in (1, 2)
+    )
+    given = ([array], "*"), ([longer], "*"), ([array.update(dtype=np.int32)], "*"), ([array], "**")
+    found = [chunk._digest(*each) for each in given]
+    for kind, count in (("another", 1), (device.device_kind, 2)):
+        other = SimpleNamespace(platform=device.platform, device_kind=kind)
+        monkeypatch.setattr(jax, "devices", lambda other=other, count=count: [other] * count)
+        found.append(chunk._digest([array], "*"))
+    monkeypatch.setattr(jax, "devices", lambda: one)
+    assert len(set(found)) == 6
+    assert chunk._digest([array], "*") == found[0]
 
 
 def test_the_code_of_mastery_is_in_the_name(tmp_path, monkeypatch):
@@ -162,23 +207,21 @@ def test_the_code_of_mastery_is_in_the_name(tmp_path, monkeypatch):
         ("room/new.py", "a = 3"),
     ):
         (package / name).write_text(text)
-        traced.source.cache_clear()
         found.add(traced.source())
-    traced.source.cache_clear()
     assert len(found) == 4
 
 
-def test_of_several_devices_or_of_a_program_of_your_own_nothing_is_kept(folder, tmp_path):
+def test_nothing_is_kept_for_several_devices_or_for_a_program_of_your_own(folder, tmp_path):
     program = tmp_path / "own.py"
     program.write_text(
         "import mastery\n\n\ndef mine():\n    return mastery.programs.functions.uniform()\n"
     )
     own = replace(JOB, programs=(f"{program}:mine",))
-    for job, count in ((own, 1), (replace(JOB, seeds=2), 2)):
-        if len(jax.devices()) >= count:
-            loop = MiniGridLoop(job, jax.devices()[:count])
-            leaves = jax.tree.leaves(([loop.shapes()], [loop.plan]))
-            assert not loop._chunk._may_keep(leaves)
+    chunk, of_own = (MiniGridLoop(job, jax.devices()[:1])._chunk for job in (JOB, own))
+    on_one, on_two = (SimpleNamespace(sharding=SimpleNamespace(device_set=x)) for x in ("1", "12"))
+    assert chunk._may_keep([on_one])
+    assert not chunk._may_keep([on_two])
+    assert not of_own._may_keep([on_one])
 
 
 def test_what_jax_does_not_export_is_traced_each_time(folder, learned, plain, monkeypatch):
@@ -207,6 +250,21 @@ def test_what_was_not_used_for_long_is_deleted(folder):
     two_chunks(JOB)
     assert not old.exists()
     assert new.exists()
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_use_is_noted(folder):
+    two_chunks(JOB)
+    (file,) = folder.iterdir()
+    os.utime(file, (0, 0))
+    two_chunks(JOB)
+    assert file.stat().st_mtime > time.time() - 600
+
+
+def test_what_cannot_be_deleted_does_no_harm(folder):
+    (folder / "folder.traced").mkdir(parents=True)
+    os.utime(folder / "folder.traced", (0, 0))
+    two_chunks(JOB)
     assert len(list(folder.iterdir())) == 2
 
 

@@ -35,8 +35,11 @@ class Early:
         return jax.tree.map(lambda x: new(x.shape, x.dtype), found)
 
     def lower(self, given: Iterable[Any]) -> tuple[Any, Callable[[Any], Callable[..., Any]]]:
-        """What is to be compiled for these arguments, or their shapes; and what makes a function
-        like this one of it, once it is compiled."""
+        """Trace the function for these arguments, or their shapes.
+
+        Returns:
+            The lowered function, and what turns it, once compiled, into a function like this one.
+        """
         return self.compiled.lower(*given), lambda compiled: compiled
 
 

@@ -3,7 +3,8 @@
 Tracing and lowering a chunk of updates is Python, and takes as long as one agent then needs to
 learn a curriculum. What it makes depends on the job, on the code of mastery and of JAX, and on
 JAX's configuration; the name of a file is a digest of all of them. It would also depend on what a
-script has replaced in its process, so only the command `mastery` keeps it: see `devices.prepare`.
+script has replaced in its process, so it is kept only where `devices.prepare` was called: by the
+command `mastery`, and by benchmarks, which replace nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import contextlib
 import hashlib
 import importlib.util
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class Traced(Early):
         compiled: From `jax.jit`. It returns its first argument changed, and results.
         plain: Makes built-in containers of the results, for the file.
         results: Makes the results again.
-        jobs: That the function trains.
+        jobs: The jobs that the function trains.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Traced(Early):
         given = tuple(given)
         folder = devices.traced_folder
         leaves, tree = jax.tree.flatten(given)
-        if folder is None or not self._may_keep(leaves):
+        if folder is None or not self._may_keep(leaves) or source() != SOURCE:
             return super().lower(given)
         after, donated = jax.tree.structure(given[0]), range(len(jax.tree.leaves(given[0])))
         path = folder / f"{self._digest(leaves, tree)}.traced"
@@ -92,8 +93,10 @@ class Traced(Early):
         # if there is none, or none that can be read, it is made anew
         with contextlib.suppress(MasteryError, OSError, ValueError):
             _, arrays = checkpoint.read(path, KIND)
-            path.touch()
-            return export.deserialize(bytearray(arrays["exported"].tobytes()))
+            exported = export.deserialize(bytearray(arrays["exported"].tobytes()))
+            with contextlib.suppress(OSError):  # it may be another user's
+                os.utime(path)
+            return exported
 
         def flat(*leaves: Any) -> Any:
             changed, found = self.compiled(*jax.tree.unflatten(tree, leaves))
@@ -112,7 +115,7 @@ class Traced(Early):
         jobs = [{k: v for k, v in job.to_dict().items() if k not in _IGNORED} for job in self._jobs]
         device = jax.devices()[0]
         what = [
-            source(),
+            SOURCE,
             versions(),
             jobs,
             str(tree),
@@ -128,9 +131,8 @@ def _can_export() -> bool:
     return importlib.util.find_spec("flatbuffers") is not None  # which JAX then needs
 
 
-@cache
 def source() -> str:
-    """A digest of mastery's code."""
+    """A digest of the files of mastery's code."""
     root = Path(mastery.__file__).parent
     found = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -139,8 +141,12 @@ def source() -> str:
     return found.hexdigest()
 
 
+SOURCE = source()  # of the code that was imported; the files may change later
+
+
 def _delete_old(folder: Path) -> None:
     """Delete the files that were not used for long."""
     for path in folder.glob("*.traced"):
-        if path.stat().st_mtime < time.time() - DAYS * 86400:
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # another process may have deleted it
+            if path.stat().st_mtime < time.time() - DAYS * 86400:
+                path.unlink()
