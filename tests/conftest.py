@@ -45,12 +45,18 @@ _LONGEST = (
     "test_addition_loop.py",
     "test_reasoning_loop.py",
     "test_reasoning_learns.py",
+    "test_page_address.py",
+    "test_page_tables.py",
+    "test_page_clips.py",
+    "test_own_program.py",
     "test_grpo.py",
     "test_reasoning_survival.py",
     "test_engine.py",
     "test_page.py",
     "test_gymnasium_loop.py",
     "test_cli.py",
+    "test_parts.py",
+    "test_traced.py",
     "test_vector.py",
     "test_program.py",
     "test_notebooks.py",
@@ -86,10 +92,11 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is imported stays: looking through it again and again for garbage takes up to a tenth of
-    the time of tests that compile."""
+    """Looking for garbage takes up to a tenth of the time of tests that compile: what is imported
+    stays, and among the rest it is looked for less often."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(200_000, 20, 50)
 
 
 _BROWSER_FLAGS = (

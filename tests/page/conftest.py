@@ -5,18 +5,30 @@ import re
 import pytest
 
 
+@pytest.fixture(scope="module")
+def contexts(browser):
+    """Of the browser, by width and colours: what one has compiled of the page, it keeps."""
+    found = {}
+    yield found
+    for context in found.values():
+        context.close()
+
+
 @pytest.fixture
-def visit(browser):
+def visit(browser, contexts):
     """Opens the page at an address; at the end, nothing may have gone wrong on it."""
-    contexts, wrong = [], []
+    pages, wrong = [], []
 
     def go(url, width=1280, dark=False, expected=()):
         scheme = "dark" if dark else "light"
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        contexts.append(context)
-        page = context.new_page()
+        if (width, dark) not in contexts:
+            contexts[width, dark] = browser.new_context(
+                viewport={"width": width, "height": 900},
+                color_scheme=scheme,
+                reduced_motion="reduce",
+            )
+        page = contexts[width, dark].new_page()
+        pages.append(page)
         own = re.match(r"http://[^/]*/|file:[^#]*", url)[0]
 
         def said(message):
@@ -37,6 +49,6 @@ def visit(browser):
         return page
 
     yield go
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert wrong == []

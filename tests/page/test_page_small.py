@@ -92,7 +92,7 @@ ACTIVE = """() => {
 
 def active(page):
     """What has the focus; parts that come into sight may be drawn, and move it, for a moment."""
-    for _ in range(20):
+    for _ in range(100):
         found = page.evaluate(ACTIVE)
         if found["inSight"] and (found["inBar"] or not found["hidden"]):
             break
@@ -105,9 +105,9 @@ def stops(page, most=200):
     found = []
     for _ in range(most):
         page.keyboard.press("Tab")
-        found.append(active(page))
         if page.evaluate("document.activeElement === document.body"):
-            return found[:-1]
+            break
+        found.append(active(page))
     return found
 
 
