@@ -11,8 +11,8 @@ help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(VENV)/.train  ## train agents with and without a curriculum, and write a report to open
-	$(BIN)/mastery train obstructed-maze --preset default --program mr,uniform --seeds 2 \
-		--frames 2M --minutes 2.7 --evaluate-every 500k --out $(DEMO) \
+	$(BIN)/mastery train obstructed-maze --preset light --program mr,uniform --seeds 2 \
+		--frames 3M --minutes 2.7 --evaluate-every 500k --out $(DEMO) \
 		--report $(DEMO)/report.html --clips
 
 test: $(VENV)/.test $(VENV)/.browser lint  ## lint, types and every test that is not slow

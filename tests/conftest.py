@@ -44,7 +44,6 @@ _LONGEST = (
     "test_minigrid_loop.py",
     "test_addition_loop.py",
     "test_reasoning_loop.py",
-    "test_reasoning_learns.py",
     "test_page_address.py",
     "test_page_tables.py",
     "test_page_clips.py",

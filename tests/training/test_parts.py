@@ -213,6 +213,7 @@ def test_where_curves_cannot_be_saved_the_other_jobs_of_the_paper_go_on(folder, 
     assert (tmp_path / "curves" / "job.npz").exists()
 
 
+@pytest.mark.slow
 def test_a_longer_job_is_a_longer_job_of_each_part(folder, tmp_path):
     resume(folder, frames=768)
     train(job(frames=768), tmp_path / "longer")

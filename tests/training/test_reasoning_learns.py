@@ -39,6 +39,7 @@ def pass_rates(job):
     return np.asarray(evaluate(load_model(job), jax.random.key(0))[0])
 
 
+@pytest.mark.slow  # what it is made of has quick tests: the updates, the loop, a trained model
 def test_grpo_raises_the_pass_rate_of_a_level(tmp_path, monkeypatch):
     """On problems that it never trained on; groups without signal become more with it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
