@@ -36,7 +36,7 @@ def main() -> None:
 
 def take_graph(browser: Browser, report: Path) -> None:
     page = browser.new_page(viewport={"width": WIDTH, "height": 1110})
-    page.goto(f"{report.as_uri()}#beside=uniform&task=2Dlh&t=1.4M")
+    page.goto(f"{report.as_uri()}#beside=uniform&task=2Dlh&t=2M")
     page.wait_for_selector("main[aria-busy=false]")
     page.wait_for_timeout(1500)  # so that the agents have moved
     save("page-graph", page.screenshot())
