@@ -127,8 +127,17 @@ PAPER = replace(
 )
 # for a CPU: as many steps of Adam, each on half as many frames
 LIGHT = PPOSettings(epochs=2, batch=128)
-# for a few runs on a GPU: what learns in the fewest seconds (benchmarks/choose_fast.py)
-FAST = PPOSettings(envs=512, frames=64, epochs=2, batch=4096, ahead=8, learning_rate=2e-3)
+# for a few runs on a GPU: what learns in the fewest seconds (benchmarks/choose_fast.py), and then
+# does not lose it: with a norm of 2 one bad update destroys an agent (benchmarks/stays_learned.py)
+FAST = PPOSettings(
+    envs=512,
+    frames=64,
+    epochs=2,
+    batch=4096,
+    ahead=8,
+    learning_rate=2e-3,
+    gradient_norm=0.05,
+)
 FAST_RUNS = 16  # with more, the default's runs fill a GPU, and need fewer frames
 
 
