@@ -120,6 +120,19 @@ def counted(player):
     return found
 
 
+def handed_out(player):
+    """The prompts that the desk hands out: grows while the trainer runs."""
+    found, hand = [], player.desk._next
+
+    def noted():
+        answer = hand()
+        found.append(answer["id"])
+        return answer
+
+    player.desk._next = noted
+    return found
+
+
 def test_it_trains_reports_every_group_once_and_resumes(world):
     folder, tokenizer, server = world
     whole = trainer(world, record=folder / "runs")
@@ -148,12 +161,14 @@ def test_it_trains_reports_every_group_once_and_resumes(world):
     reported = [ticket for _, ticket in pending if ticket not in state["arrays"]["tickets.number"]]
     again = trainer(world, Teacher(CURRICULUM, "uniform", seed=9))
     server.requests.clear()
-    reports = counted(again)
+    reports, handed = counted(again), handed_out(again)
     again.train(resume_from_checkpoint=str(checkpoint))
     assert again.state.global_step == 4
-    assert len(pending) >= 2
-    first = list(dict.fromkeys(server.requests))[:2]
-    assert set(first) <= {tuple(ids(tokenizer, again, row)) for row, _ in pending}
+    rows = [row for row, _ in pending]
+    assert len(rows) >= 2
+    assert len(handed) >= 4  # two steps of two groups
+    assert handed[: len(rows)] == rows[: len(handed)]  # first, and in their order
+    assert tuple(ids(tokenizer, again, rows[0])) in server.requests
     assert again.prompts.ignored == reports.count(0) <= len(reported)
     closed = state["next"] - len(state["arrays"]["tickets.number"])  # before the checkpoint
     assert again.prompts._tickets.next == closed + sum(reports) + again.prompts.waiting
